@@ -1,0 +1,1 @@
+"""Stories, vocabularies and what is made of them."""

@@ -1,0 +1,27 @@
+"""The small corpus that comes with the package: our own stories and the triples they need."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from typing import TypedDict
+
+
+class StoryRecord(TypedDict):
+    """One story: the sentences of its context, and its ending."""
+
+    context: list[str]
+    ending: str
+
+
+def embedded_stories() -> list[StoryRecord]:
+    """All stories, in a fixed, shuffled order."""
+    text = files("hf_storyend.assets").joinpath("stories.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def embedded_triples() -> list[tuple[str, str, str]]:
+    """Commonsense triples: head, relation, tail, all lemmas."""
+    text = files("hf_storyend.assets").joinpath("triples.tsv").read_text(encoding="utf-8")
+    rows = (line.split("\t") for line in text.splitlines())
+    return [(head, relation, tail) for head, relation, tail in rows]

@@ -1,0 +1,128 @@
+"""Every number of the model, declared once and checked when it is set."""
+
+from __future__ import annotations
+
+from transformers import PreTrainedConfig
+
+KNOWLEDGE_ENCODERS = ("graph_attention", "contextual_attention", None)
+
+
+class IncrementalEncoderConfig(PreTrainedConfig):
+    r"""
+    Configuration of an [`IncrementalEncoderForEndingGeneration`]. The defaults are the sizes of the paper
+    (Guan, Wang and Huang, AAAI 2019), with contextual attention as the knowledge encoder.
+
+    Args:
+        vocab_size (`int`, *optional*, defaults to 10000):
+            Number of words, special symbols included.
+        num_relations (`int`, *optional*, defaults to 45):
+            Number of relation names that a triple may carry.
+        embedding_size (`int`, *optional*, defaults to 200):
+            Size of word vectors, which are also the vectors of concepts, and of relation vectors.
+        hidden_size (`int`, *optional*, defaults to 512):
+            Size of the LSTM states.
+        num_layers (`int`, *optional*, defaults to 2):
+            Layers of the LSTM that encoder and decoder share.
+        knowledge (`str`, *optional*, defaults to `"contextual_attention"`):
+            How a word's triples become its graph vector: `"graph_attention"`, `"contextual_attention"`, or `None` for
+            the model that attends to hidden states only (the paper's IE).
+        encoder_loss_weight (`float`, *optional*, defaults to 1.0):
+            Weight of the supervision on the context sentences; 0 switches it off.
+        dropout (`float`, *optional*, defaults to 0.0):
+            Dropout on word vectors entering the LSTM, between its layers and before the vocabulary projection.
+        tie_word_embeddings (`bool`, *optional*, defaults to `False`):
+            Use the word vectors as weights of the vocabulary projection; needs `embedding_size == hidden_size`.
+        initializer_range (`float`, *optional*, defaults to 0.1):
+            Standard deviation of word and relation vectors before training.
+        max_sentences (`int`, *optional*):
+            Most sentences a story may have; no limit by default.
+        max_sentence_length (`int`, *optional*):
+            Most words a sentence may have; no limit by default.
+        max_triples (`int`, *optional*, defaults to 10):
+            Most triples a word may have; `None` for no limit.
+        max_ending_length (`int`, *optional*, defaults to 128):
+            Most symbols `labels` may have, the end symbol included; `None` for no limit.
+        unk_token_id, pad_token_id, bos_token_id, eos_token_id (`int`, *optional*, default to 0, 1, 2, 3):
+            The special symbols. `bos_token_id` is the start symbol before every sentence.
+        decoder_start_token_id (`int`, *optional*):
+            What the ending is started with; `bos_token_id` unless given.
+    """
+
+    model_type = "incremental_encoder"
+    attribute_map = {"num_hidden_layers": "num_layers"}
+    # Evaluation loops stack whatever is not listed here; only the logits are worth it.
+    keys_to_ignore_at_inference = [
+        "ending_loss",
+        "encoder_loss",
+        "past_key_values",
+        "decoder_hidden_states",
+        "decoder_attentions",
+        "cross_attentions",
+        "encoder_last_hidden_state",
+        "encoder_hidden_states",
+        "encoder_attentions",
+    ]
+
+    vocab_size: int = 10000
+    num_relations: int = 45
+    embedding_size: int = 200
+    hidden_size: int = 512
+    num_layers: int = 2
+    knowledge: str | None = "contextual_attention"
+    encoder_loss_weight: float = 1.0
+    dropout: float = 0.0
+    tie_word_embeddings: bool = False
+    initializer_range: float = 0.1
+    max_sentences: int | None = None
+    max_sentence_length: int | None = None
+    max_triples: int | None = 10
+    max_ending_length: int | None = 128
+    is_encoder_decoder: bool = True
+    use_cache: bool = True
+    unk_token_id: int = 0
+    pad_token_id: int = 1
+    bos_token_id: int = 2
+    eos_token_id: int = 3
+    decoder_start_token_id: int | None = None
+
+    def __post_init__(self, **kwargs):
+        if self.decoder_start_token_id is None:
+            self.decoder_start_token_id = self.bos_token_id
+        self._check_sizes()
+        self._check_ranges()
+        super().__post_init__(**kwargs)
+
+    @property
+    def graph_size(self) -> int:
+        """Size of a graph vector: two word vectors in both knowledge encoders, 0 without knowledge."""
+        return 0 if self.knowledge is None else 2 * self.embedding_size
+
+    def _check_sizes(self) -> None:
+        limits = ("max_sentences", "max_sentence_length", "max_triples", "max_ending_length")
+        for name in ("vocab_size", "num_relations", "embedding_size", "hidden_size", "num_layers", *limits):
+            value = getattr(self, name)
+            if value is None and name in limits:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ValueError(f"`{name}` must be a whole number of at least 1; got {value!r}.")
+        for name in ("unk_token_id", "pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < self.vocab_size:
+                raise ValueError(f"`{name}` must be a word id below `vocab_size` ({self.vocab_size}); got {value!r}.")
+
+    def _check_ranges(self) -> None:
+        if self.knowledge not in KNOWLEDGE_ENCODERS:
+            allowed = ", ".join(repr(name) for name in KNOWLEDGE_ENCODERS)
+            raise ValueError(f"`knowledge` must be one of {allowed}; got {self.knowledge!r}.")
+        if not 0.0 <= self.dropout < 1.0:
+            raise ValueError(f"`dropout` must be at least 0 and below 1; got {self.dropout!r}.")
+        if not 0.0 <= self.encoder_loss_weight < float("inf"):
+            raise ValueError(f"`encoder_loss_weight` must be 0 or more; got {self.encoder_loss_weight!r}.")
+        if self.tie_word_embeddings and self.embedding_size != self.hidden_size:
+            raise ValueError(
+                "`tie_word_embeddings` needs `embedding_size` equal to `hidden_size`; "
+                f"got {self.embedding_size} and {self.hidden_size}."
+            )
+
+
+IncrementalEncoderConfig.register_for_auto_class()

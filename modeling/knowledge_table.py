@@ -1,0 +1,175 @@
+"""The knowledge that a tokenizer carries: for every word, the triples that it retrieves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+Triple = tuple[str, str, str]
+
+_FORMAT = 1
+
+
+class KnowledgeTable:
+    """
+    Words and their triples `(head, relation, tail)`, at most `max_triples` a word and one a tail, best first.
+
+    A word retrieves the triples of its concept: `cooking` those of `cook`. Which concept that is was found out when
+    the table was built and is kept in `concepts`, so that nothing has to be lemmatised when a story is read.
+
+    Args:
+        relations (`list[str]`): Relation names; the position in the list is the id.
+        max_triples (`int`, *optional*, defaults to 10): Most triples a word can have.
+        triples (`dict[str, list[tuple[str, str, str]]]`, *optional*): Triples of each word.
+        concepts (`dict[str, list[str]]`, *optional*): Concepts of words that are not their own: `{"mice": ["mouse"]}`.
+        statistics (`dict`, *optional*): What is known about how the table was built; kept as it is.
+    """
+
+    def __init__(
+        self,
+        relations: Iterable[str] = (),
+        max_triples: int = 10,
+        triples: Mapping[str, Iterable[Triple]] | None = None,
+        concepts: Mapping[str, Iterable[str]] | None = None,
+        statistics: Mapping[str, Any] | None = None,
+    ):
+        self.relations = [relation_name(relation) for relation in relations]
+        if len(set(self.relations)) != len(self.relations):
+            raise ValueError("`relations` has a name twice.")
+        if isinstance(max_triples, bool) or not isinstance(max_triples, int) or max_triples < 1:
+            raise ValueError(f"`max_triples` must be a whole number of at least 1; got {max_triples!r}.")
+        self.max_triples = max_triples
+        self.relation_ids = {relation: index for index, relation in enumerate(self.relations)}
+        self.triples = {word: [tuple(triple) for triple in rows] for word, rows in (triples or {}).items()}
+        self.concepts = {word: list(concepts_of) for word, concepts_of in (concepts or {}).items()}
+        self.statistics = dict(statistics or {})
+
+    def __len__(self) -> int:
+        """Number of words that have a triple."""
+        return len(self.triples)
+
+    def of(self, word: str) -> list[Triple]:
+        """The triples of a word, best first."""
+        return list(self.triples.get(word, ()))
+
+    def graphs_with(self, triples: Iterable[Triple]) -> dict[str, list[Triple]]:
+        """
+        The graphs of the words concerned, as they would be with these triples added: the new ones first, in their
+        order, each in place of an old one with the same tail; what is over the limit falls off the end.
+        """
+        by_head: dict[str, list[Triple]] = {}
+        for head, relation, tail in triples:
+            by_head.setdefault(head, []).append((head, relation_name(relation), tail))
+        added = {head: list(rows) for head, rows in by_head.items()}
+        for word, concepts in self.concepts.items():
+            for concept in concepts:
+                if concept != word and concept in by_head:
+                    added.setdefault(word, []).extend(by_head[concept])
+        return {word: self._one_a_tail([*rows, *self.of(word)]) for word, rows in added.items()}
+
+    def add(self, triples: Iterable[Triple]) -> None:
+        """Add triples to the graphs of their heads, and of the words whose concept the head is."""
+        self.triples.update(self.graphs_with(triples))
+
+    def problems_with(self, triples: Iterable[Triple], vocabulary: Mapping[str, int]) -> dict[int, str]:
+        """Why triples can't be used, by position: not three strings, an unknown relation, or an unknown word."""
+        problems = {}
+        for position, triple in enumerate(triples):
+            if not _is_triple(triple):
+                problems[position] = f"{triple!r} is not (head, relation, tail), three strings"
+                continue
+            head, relation, tail = triple
+            unknown = [word for word in (head, tail) if word not in vocabulary]
+            if relation_name(relation) not in self.relation_ids:
+                problems[position] = f"{triple!r}: relation {relation!r} is not one of {', '.join(self.relations)}"
+            elif unknown:
+                problems[position] = f"{triple!r}: {' and '.join(map(repr, unknown))} not in the vocabulary"
+        return problems
+
+    def ids(self, triples: Iterable[Triple], vocabulary: Mapping[str, int]) -> list[list[int]]:
+        """Triples as ids of head word, relation and tail word."""
+        return [[vocabulary[head], self.relation_ids[relation], vocabulary[tail]] for head, relation, tail in triples]
+
+    def tensors(self, vocabulary: Mapping[str, int]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Triples of the whole vocabulary, [V, N, 3], and their mask [V, N]; N is at least 1."""
+        num_words = 1 + max(vocabulary.values(), default=0)
+        num_triples = max((len(rows) for rows in self.triples.values()), default=1)
+        triple_ids = torch.zeros(num_words, max(num_triples, 1), 3, dtype=torch.long)
+        triple_mask = torch.zeros(num_words, max(num_triples, 1), dtype=torch.long)
+        for word, rows in self.triples.items():
+            if rows and word in vocabulary:
+                triple_ids[vocabulary[word], : len(rows)] = torch.tensor(self.ids(rows, vocabulary))
+                triple_mask[vocabulary[word], : len(rows)] = 1
+        return triple_ids, triple_mask
+
+    def save(self, path: str | Path) -> None:
+        """Write JSON: each distinct triple once, words as lists of positions."""
+        positions: dict[Triple, int] = {}
+        words = {
+            word: [positions.setdefault(triple, len(positions)) for triple in rows]
+            for word, rows in sorted(self.triples.items())
+        }
+        content = {
+            "format": _FORMAT,
+            "max_triples": self.max_triples,
+            "relations": self.relations,
+            "statistics": self.statistics,
+            "triples": [list(triple) for triple in positions],
+            "words": words,
+            "concepts": dict(sorted(self.concepts.items())),
+        }
+        Path(path).write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> KnowledgeTable:
+        """Read what `save` wrote; a file of another shape is refused with the reason."""
+        try:
+            content = json.loads(Path(path).read_text(encoding="utf-8"))
+        except (UnicodeDecodeError, json.JSONDecodeError) as error:
+            raise ValueError(f"{path} is not a knowledge table: {error}.") from error
+        try:
+            return cls._from_content(content)
+        except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
+            reason = f"`{error.args[0]}` is missing" if isinstance(error, KeyError) else error
+            raise ValueError(f"{path} is not a knowledge table: {reason}.") from error
+
+    @classmethod
+    def _from_content(cls, content: dict[str, Any]) -> KnowledgeTable:
+        if content["format"] != _FORMAT:
+            raise ValueError(f"its `format` is {content['format']!r}, this version reads {_FORMAT}")
+        triples = [tuple(triple) for triple in content["triples"]]
+        relations = set(content["relations"])
+        for position, triple in enumerate(triples):
+            if not _is_triple(triple) or triple[1] not in relations:
+                raise ValueError(f"`triples[{position}]` is {list(triple)!r}, not head, known relation, tail")
+        words = {}
+        for word, rows in content["words"].items():
+            if not isinstance(rows, list) or not all(_is_index(row, len(triples)) for row in rows):
+                raise ValueError(f"`words[{word!r}]` must be a list of positions in `triples`; got {rows!r}")
+            if len(rows) > content["max_triples"]:
+                raise ValueError(f"`words[{word!r}]` has {len(rows)} triples, more than `max_triples`")
+            words[word] = [triples[row] for row in rows]
+        return cls(content["relations"], content["max_triples"], words, content["concepts"], content["statistics"])
+
+    def _one_a_tail(self, triples: Iterable[Triple]) -> list[Triple]:
+        by_tail: dict[str, Triple] = {}
+        for triple in triples:
+            by_tail.setdefault(triple[2], triple)
+        return list(by_tail.values())[: self.max_triples]
+
+
+def relation_name(relation: str) -> str:
+    """`/r/UsedFor`, as ConceptNet writes it, and `UsedFor` are one."""
+    return relation.removeprefix("/r/")
+
+
+def _is_triple(value: Any) -> bool:
+    return isinstance(value, (tuple, list)) and len(value) == 3 and all(isinstance(part, str) for part in value)
+
+
+def _is_index(value: Any, length: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < length

@@ -1,0 +1,346 @@
+"""
+Story endings by incremental encoding and commonsense knowledge, as a transformers model.
+
+Guan, Wang and Huang, "Story Ending Generation with Incremental Encoding and Commonsense Knowledge", AAAI 2019. The
+paper's letters and the names in this code (the last column is a file of this folder, or a class):
+
+| paper               | code                                                             | where                    |
+| ------------------- | ---------------------------------------------------------------- | ------------------------ |
+| K, l_i, N_x         | `num_sentences`, `num_words`, `num_triples`                      |                          |
+| X_i, x_j^(i)        | `word_ids`, `word_mask`                                          | `story_inputs`           |
+| e(x)                | `embed_tokens`, `word_vectors`                                   | `story_encoder`          |
+| h_j^(i), s_t        | `state` (all layers), `states` (top layer, all steps)            | `lstm`, `story_encoder`  |
+| c_l                 | `context`                                                        | `multi_source_attention` |
+| c_h, c_x            | never apart: `values` hold W_l times what they sum               | `multi_source_attention` |
+| alpha_h, alpha_x    | `weights`; in outputs `state_attentions`, `knowledge_attentions` | `multi_source_attention` |
+| beta_h, beta_x      | `scores`                                                         | `multi_source_attention` |
+| W_s, W_k            | `state_scorer`, `knowledge_scorer`                               | `multi_source_attention` |
+| W_l, b_l            | `merge`                                                          | `multi_source_attention` |
+| R = (h, r, t)       | `triple_ids`; vectors `heads`, `relations`, `tails`              | `knowledge_encoders`     |
+| g(x)                | `graph_vectors`                                                  | `knowledge_encoders`     |
+| alpha_R, beta_R     | `weights`, `scores`; in outputs `triple_attentions`              | `knowledge_encoders`     |
+| W_h, W_r, W_t       | `head_projection`, `relation_projection`, `tail_projection`      | `GraphAttention`         |
+| M_R, BiGRU, W_c     | `vectors`, `triple_reader`, `memory_scorer`                      | `ContextualAttention`    |
+| W_0, b_0            | `lm_head`                                                        | here                     |
+| Phi_en, Phi_de, Phi | `encoder_loss`, `ending_loss`, `loss`                            | `losses`, here           |
+
+Shape letters: B stories, K sentences, L words, N triples, T words of the ending, S sources of attention, E word
+vector, G graph vector, D hidden state, V vocabulary.
+
+What the paper leaves open, decided here:
+
+- **Symbols.** `input_ids` are words only. The encoder puts a start symbol before every sentence; supervised sentences
+  and endings close with an end symbol, which is predicted and never read. Only the states at words are attended to.
+- **First sentence.** It has nothing to attend to: its context vector is zero, a plain LSTM.
+- **From sentence to sentence.** The state of all layers after the last word starts the next sentence, and the ending.
+  A sentence without words is passed over, and the next one attends to the last sentence that had any.
+- **Query and keys.** The top layer, before the step (query) and at the words of the preceding sentence (keys, values).
+- **Word without triples.** An empty sum: its graph vector is zero and its score 0. It stays in the softmax over
+  words, so that "no knowledge" can be attended to.
+- **Sizes.** c_l has D numbers; the GRU has E a direction, so that G = 2E in both knowledge encoders; W_h, W_r and W_t
+  are E by E.
+- **Dropout.** On word vectors entering the LSTM, between layers and before `lm_head`; not on recurrent
+  connections, attention weights or the concepts inside graphs. The default is none.
+- **Unit of the loss.** Both sums are divided by the number of ending words of the batch, so that
+  `loss = ending_loss + encoder_loss_weight * encoder_loss` weighs every word alike, as the paper's sum does, and
+  `exp(ending_loss)` is the perplexity of the endings.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from transformers import GenerationConfig, GenerationMixin, PreTrainedModel
+from transformers import initialization as init
+from transformers.modeling_outputs import Seq2SeqLMOutput
+
+from .configuration_incremental_encoder import IncrementalEncoderConfig
+from .losses import IGNORED, next_word_targets, sum_of_losses
+from .lstm import ContextLSTM, stack_state, unstack_state
+from .recurrent_cache import RecurrentCache
+from .story_encoder import IncrementalStoryEncoder, Reading, StoryEncoderOutput
+from .story_inputs import check_target_ids, prepare_story_inputs
+
+
+@dataclass
+class EndingGenerationOutput(Seq2SeqLMOutput):
+    """
+    A [`~transformers.modeling_outputs.Seq2SeqLMOutput`] with the two parts of the loss and with names for attentions.
+
+    Args:
+        loss (`torch.Tensor`, *optional*): `ending_loss + encoder_loss_weight * encoder_loss`, when `labels` are given.
+        logits (`torch.Tensor` of shape `[B, T, V]`): Scores of the next word.
+        past_key_values (`RecurrentCache`, *optional*): LSTM state after the last word.
+        decoder_hidden_states (`tuple`, *optional*): Word vectors `[B, T, E]`, then each layer's states `[B, T, D]`.
+        cross_attentions (`tuple`, *optional*): One tensor `[B, T, L]`, the ending's state attention.
+        decoder_attentions (`tuple`, *optional*): One tensor `[B, T, L]`, the ending's knowledge attention.
+        encoder_last_hidden_state, encoder_hidden_states, encoder_attentions: See [`StoryEncoderOutput`].
+        ending_loss (`torch.Tensor`, *optional*): Mean negative log likelihood of an ending's word.
+        encoder_loss (`torch.Tensor`, *optional*): Negative log likelihood of sentences 2..K, per word of the endings.
+    """
+
+    ending_loss: torch.Tensor | None = None
+    encoder_loss: torch.Tensor | None = None
+
+    @property
+    def state_attentions(self) -> torch.Tensor | None:
+        """[B, T, L]: what each step of the ending gave to the words of the last sentence."""
+        return self.cross_attentions[0] if self.cross_attentions else None
+
+    @property
+    def knowledge_attentions(self) -> torch.Tensor | None:
+        """[B, T, L]: what each step of the ending gave to the graphs of the last sentence."""
+        return self.decoder_attentions[0] if self.decoder_attentions else None
+
+    @property
+    def encoder_state_attentions(self) -> torch.Tensor | None:
+        """[B, K, L + 1, L]: what each step of a sentence gave to the words of the sentence before it."""
+        return self.encoder_attentions[0] if self.encoder_attentions else None
+
+    @property
+    def encoder_knowledge_attentions(self) -> torch.Tensor | None:
+        """[B, K, L + 1, L]: what each step of a sentence gave to the graphs of the sentence before it."""
+        return self.encoder_attentions[1] if self.encoder_attentions and len(self.encoder_attentions) > 1 else None
+
+    @property
+    def triple_attentions(self) -> torch.Tensor | None:
+        """[B, K, L, N]: weights of the triples inside the graph of each word."""
+        return self.encoder_attentions[2] if self.encoder_attentions and len(self.encoder_attentions) > 1 else None
+
+
+class IncrementalEncoderPreTrainedModel(PreTrainedModel):
+    """Weight initialisation and what transformers wants to know of the architecture."""
+
+    config_class = IncrementalEncoderConfig
+    config: IncrementalEncoderConfig
+    base_model_prefix = ""
+    main_input_name = "input_ids"
+    supports_gradient_checkpointing = False
+    _no_split_modules = ["IncrementalStoryEncoder"]
+    # Assisted decoding takes words back, which a recurrent state can't: generate() then refuses by itself.
+    _is_stateful = True
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        if isinstance(module, nn.Embedding):
+            init.normal_(module.weight, std=self.config.initializer_range)
+        elif isinstance(module, nn.Linear):
+            init.xavier_uniform_(module.weight)
+            if module.bias is not None:
+                init.zeros_(module.bias)
+        elif isinstance(module, nn.GRU):
+            for name, parameter in module.named_parameters():
+                init.zeros_(parameter) if name.startswith("bias") else init.xavier_uniform_(parameter)
+        elif isinstance(module, ContextLSTM):
+            self._open_forget_gates(module)
+
+    @staticmethod
+    def _open_forget_gates(lstm: ContextLSTM) -> None:
+        # A forget bias of 1 lets the state pass from sentence to sentence before anything is learnt.
+        for linear in (lstm.word_gates, *lstm.step_gates[1:]):
+            bias = torch.zeros_like(linear.bias)
+            bias[lstm.hidden_size : 2 * lstm.hidden_size] = 1.0
+            init.copy_(linear.bias, bias)
+
+
+class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, GenerationMixin):
+    """
+    Reads a story and writes a one-sentence ending.
+
+    ```python
+    >>> from transformers import AutoModel, AutoTokenizer
+    >>> tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=True)
+    >>> model = AutoModel.from_pretrained(path, trust_remote_code=True)
+    >>> endings = model.generate(**tokenizer("Ann put a cake in the oven. She fell asleep.", return_tensors="pt"))
+    >>> tokenizer.batch_decode(endings, skip_special_tokens=True)
+    ```
+    """
+
+    _tied_weights_keys = {"lm_head.weight": "encoder.embed_tokens.weight"}
+
+    def __init__(self, config: IncrementalEncoderConfig):
+        super().__init__(config)
+        self.encoder = IncrementalStoryEncoder(config)
+        self.dropout = nn.Dropout(config.dropout)
+        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size)
+        self.post_init()
+        # As in the authors' code. Loading a checkpoint replaces it by the checkpoint's own settings.
+        self.generation_config.max_new_tokens = 30
+
+    def get_encoder(self, *args, **kwargs) -> IncrementalStoryEncoder:
+        return self.encoder
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        return self.encoder.embed_tokens
+
+    def set_input_embeddings(self, value: nn.Embedding) -> None:
+        self.encoder.embed_tokens = value
+
+    def forward(
+        self,
+        input_ids: torch.LongTensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        triple_ids: torch.LongTensor | None = None,
+        triple_mask: torch.Tensor | None = None,
+        decoder_input_ids: torch.LongTensor | None = None,
+        labels: torch.LongTensor | None = None,
+        encoder_outputs: StoryEncoderOutput | tuple | None = None,
+        past_key_values: RecurrentCache | None = None,
+        use_cache: bool | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
+        num_items_in_batch: torch.Tensor | int | None = None,
+    ) -> EndingGenerationOutput | tuple:
+        r"""
+        Args:
+            input_ids (`torch.LongTensor` of shape `[B, K, L]`): Words of the story, without special symbols.
+            attention_mask (`torch.Tensor` of shape `[B, K, L]`, *optional*): 1 at words, 0 at padding.
+            triple_ids (`torch.LongTensor` of shape `[B, K, L, N, 3]`, *optional*):
+                Triples of each word as head word, relation, tail word. None means that nothing is known.
+            triple_mask (`torch.Tensor` of shape `[B, K, L, N]`, *optional*): 1 at triples, 0 at padding.
+            decoder_input_ids (`torch.LongTensor` of shape `[B, T]`, *optional*):
+                What the decoder reads, the start symbol first; made from `labels` where those are given.
+            labels (`torch.LongTensor` of shape `[B, T]`, *optional*): The ending with its end symbol; -100 is ignored.
+            encoder_outputs (`StoryEncoderOutput`, *optional*):
+                A story already encoded. The loss is then that of the ending alone.
+            past_key_values (`RecurrentCache`, *optional*): State after the words that came before.
+            use_cache (`bool`, *optional*): Return the state; `config.use_cache` unless given.
+            output_attentions, output_hidden_states, return_dict (`bool`, *optional*): As everywhere in transformers.
+            num_items_in_batch (`int`, *optional*):
+                What the sums of losses are divided by, if not by this batch's number of ending words.
+        """
+        output_attentions = self.config.output_attentions if output_attentions is None else output_attentions
+        output_hidden_states = (
+            self.config.output_hidden_states if output_hidden_states is None else output_hidden_states
+        )
+        return_dict = self.config.return_dict if return_dict is None else return_dict
+
+        encoder_loss = None
+        if encoder_outputs is None:
+            inputs = prepare_story_inputs(self.config, input_ids, attention_mask, triple_ids, triple_mask)
+            encoder_outputs, states = self.encoder.encode(inputs, output_attentions, output_hidden_states)
+            if labels is not None and self.config.encoder_loss_weight > 0:
+                targets = next_word_targets(inputs.word_ids, inputs.word_mask, self.config.eos_token_id)
+                encoder_loss = sum_of_losses(states[:, 1:], targets[:, 1:], self.project)
+        elif not isinstance(encoder_outputs, StoryEncoderOutput) and isinstance(encoder_outputs, (tuple, list)):
+            encoder_outputs = StoryEncoderOutput(*encoder_outputs)
+
+        decoder_input_ids = self._decoder_inputs(decoder_input_ids, labels, encoder_outputs)
+        reading, cache = self._decode(decoder_input_ids, encoder_outputs, past_key_values)
+        logits = self.project(reading.states)
+        losses = self._losses(logits, labels, encoder_loss, num_items_in_batch)
+
+        use_cache = self.config.use_cache if use_cache is None else use_cache
+        attentions = reading.attention.unbind(dim=2) if output_attentions else None
+        output = EndingGenerationOutput(
+            **losses,
+            logits=logits,
+            past_key_values=cache if use_cache else None,
+            decoder_hidden_states=(reading.word_vectors, *reading.layer_states) if output_hidden_states else None,
+            cross_attentions=attentions and attentions[:1],
+            decoder_attentions=attentions and (attentions[1:] or None),
+            encoder_last_hidden_state=encoder_outputs.last_hidden_state,
+            encoder_hidden_states=encoder_outputs.hidden_states,
+            encoder_attentions=encoder_outputs.attentions,
+        )
+        return output if return_dict else output.to_tuple()
+
+    def project(self, states: torch.Tensor) -> torch.Tensor:
+        """States [..., D] -> scores of the next word [..., V]."""
+        return self.lm_head(self.dropout(states))
+
+    def prepare_decoder_input_ids_from_labels(self, labels: torch.LongTensor) -> torch.LongTensor:
+        """What the decoder reads to predict `labels`: the start symbol, then all but the last."""
+        start = labels.new_full((labels.shape[0], 1), self.config.decoder_start_token_id)
+        shifted = labels[:, :-1].masked_fill(labels[:, :-1] == IGNORED, self.config.pad_token_id)
+        return torch.cat((start, shifted), dim=1)
+
+    def _decoder_inputs(
+        self,
+        decoder_input_ids: torch.LongTensor | None,
+        labels: torch.LongTensor | None,
+        encoder_outputs: StoryEncoderOutput,
+    ) -> torch.LongTensor:
+        batch_size = encoder_outputs.memory_mask.shape[0]
+        if labels is not None:
+            check_target_ids(self.config, "labels", labels, batch_size)
+        if decoder_input_ids is None:
+            if labels is None:
+                raise ValueError("Give `labels` or `decoder_input_ids`, or let `generate()` write the ending.")
+            return self.prepare_decoder_input_ids_from_labels(labels)
+        check_target_ids(self.config, "decoder_input_ids", decoder_input_ids, batch_size)
+        if labels is not None and labels.shape != decoder_input_ids.shape:
+            raise ValueError(
+                f"`labels` {tuple(labels.shape)} and `decoder_input_ids` {tuple(decoder_input_ids.shape)} "
+                "must have one shape."
+            )
+        return decoder_input_ids
+
+    def _decode(
+        self, word_ids: torch.LongTensor, encoder_outputs: StoryEncoderOutput, cache: RecurrentCache | None
+    ) -> tuple[Reading, RecurrentCache]:
+        """Read the words of the ending so far, from the cache's state or, at the start, from the encoder's."""
+        cache = RecurrentCache() if cache is None else cache
+        state = encoder_outputs.state if cache.hidden is None else unstack_state(cache.hidden, cache.cell)
+        reading = self.encoder.read(word_ids, state, encoder_outputs.memory)
+        cache.update_state(*stack_state(reading.state), num_new_words=word_ids.shape[1])
+        return reading, cache
+
+    def _losses(
+        self,
+        logits: torch.Tensor,
+        labels: torch.LongTensor | None,
+        encoder_loss: torch.Tensor | None,
+        num_items_in_batch: torch.Tensor | int | None,
+    ) -> dict[str, torch.Tensor]:
+        if labels is None:
+            return {}
+        num_words = num_items_in_batch
+        if num_words is None:
+            # An ending without any label has loss 0, not 0 / 0.
+            num_words = (labels != IGNORED).sum().clamp(min=1)
+        # The logits are here already, so nothing has to be projected.
+        ending_loss = sum_of_losses(logits, labels, project=lambda scores: scores) / num_words
+        if encoder_loss is None:
+            return {"loss": ending_loss, "ending_loss": ending_loss}
+        encoder_loss = encoder_loss / num_words
+        loss = ending_loss + self.config.encoder_loss_weight * encoder_loss
+        return {"loss": loss, "ending_loss": ending_loss, "encoder_loss": encoder_loss}
+
+    def generate(self, inputs=None, generation_config: GenerationConfig | None = None, **kwargs):
+        """
+        [`~transformers.GenerationMixin.generate`], which see for all arguments. The unknown word, padding and the
+        start symbol are never produced, whatever the decoding strategy.
+        """
+        # generate() refuses masks of more than two dimensions; the encoder takes sentences and words run together.
+        mask = kwargs.get("attention_mask")
+        if mask is not None and mask.ndim == 3:
+            kwargs["attention_mask"] = mask.flatten(1)
+        given = generation_config or self.generation_config
+        suppressed = kwargs.pop("suppress_tokens", given.suppress_tokens) or []
+        never = (self.config.unk_token_id, self.config.pad_token_id, self.config.bos_token_id)
+        suppressed = sorted({*suppressed, *never})
+        if generation_config is None:
+            return super().generate(inputs, suppress_tokens=suppressed, **kwargs)
+        generation_config = copy.deepcopy(generation_config)
+        generation_config.suppress_tokens = suppressed
+        return super().generate(inputs, generation_config=generation_config, **kwargs)
+
+    @classmethod
+    def _supports_default_dynamic_cache(cls) -> bool:
+        # generate() would else hand over a cache of attention layers.
+        return False
+
+    def save_pretrained(self, save_directory, *args, **kwargs):
+        # A class carries the name of one Auto class only; the second is added here, anew at every save.
+        auto_map = dict(getattr(self.config, "auto_map", None) or {})
+        auto_map["AutoModelForSeq2SeqLM"] = f"{type(self).__module__.rsplit('.', 1)[-1]}.{type(self).__name__}"
+        self.config.auto_map = auto_map
+        return super().save_pretrained(save_directory, *args, **kwargs)
+
+
+IncrementalEncoderForEndingGeneration.register_for_auto_class("AutoModel")

@@ -1,0 +1,150 @@
+"""What may go into the model: shapes and values, checked before they can do harm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from .configuration_incremental_encoder import IncrementalEncoderConfig
+
+
+@dataclass
+class StoryInputs:
+    """A checked batch of stories, every tensor present."""
+
+    word_ids: torch.Tensor  # [B, K, L]
+    word_mask: torch.Tensor  # [B, K, L], true at words
+    triple_ids: torch.Tensor  # [B, K, L, N, 3]
+    triple_mask: torch.Tensor  # [B, K, L, N], true at triples
+
+
+def prepare_story_inputs(
+    config: IncrementalEncoderConfig,
+    input_ids: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    triple_ids: torch.Tensor | None,
+    triple_mask: torch.Tensor | None,
+) -> StoryInputs:
+    """
+    Fill in what was left out and refuse what can't be right. Two-dimensional `input_ids` are one-sentence stories; a
+    missing mask means that all is real; missing triples mean that nothing is known.
+    """
+    if input_ids is None:
+        raise ValueError("`input_ids` is missing: give the story's words as [stories, sentences, words].")
+    _check_is_integer("input_ids", input_ids)
+    if input_ids.ndim not in (2, 3):
+        raise ValueError(f"`input_ids` must be [stories, sentences, words]; got shape {tuple(input_ids.shape)}.")
+    if 0 in input_ids.shape:
+        raise ValueError(f"`input_ids` has no words: its shape is {tuple(input_ids.shape)}.")
+    if input_ids.ndim == 2:
+        input_ids = input_ids.unsqueeze(1)
+    word_mask = _word_mask(input_ids, attention_mask)
+    triple_ids, triple_mask = _triples(input_ids, triple_ids, triple_mask)
+    # Whatever stands at padding, -100 included, is looked up as a harmless word.
+    word_ids = input_ids.long().masked_fill(~word_mask, config.pad_token_id)
+    inputs = StoryInputs(word_ids, word_mask, triple_ids.long(), triple_mask & word_mask.unsqueeze(-1))
+    _check_sizes(config, inputs)
+    # Reading values waits for the device and can't be compiled; shapes were checked above in any case.
+    if not torch.compiler.is_compiling() and not input_ids.is_meta:
+        _check_values(config, inputs)
+    return inputs
+
+
+def check_target_ids(config: IncrementalEncoderConfig, name: str, ids: torch.Tensor, batch_size: int) -> None:
+    """Check `labels` (where -100 is ignored) or `decoder_input_ids`: [stories, words], not too long, known words."""
+    _check_is_integer(name, ids)
+    if ids.ndim != 2 or ids.shape[0] != batch_size or ids.shape[1] == 0:
+        raise ValueError(f"`{name}` must be [stories, words] for {batch_size} stories; got shape {tuple(ids.shape)}.")
+    if name == "labels" and config.max_ending_length is not None and ids.shape[1] > config.max_ending_length:
+        raise ValueError(
+            f"`labels` has {ids.shape[1]} symbols; `config.max_ending_length` allows {config.max_ending_length}. "
+            "Truncate the endings or raise the limit."
+        )
+    if torch.compiler.is_compiling() or ids.is_meta:
+        return
+    real = ids[ids != -100] if name == "labels" else ids
+    _check_range(name, real, config.vocab_size, "`config.vocab_size`")
+
+
+def _word_mask(input_ids: torch.Tensor, attention_mask: torch.Tensor | None) -> torch.Tensor:
+    if attention_mask is None:
+        return torch.ones_like(input_ids, dtype=torch.bool)
+    # `generate()` accepts masks of two dimensions only, so there they come with sentences and words run together.
+    flat = (input_ids.shape[0], input_ids.shape[1] * input_ids.shape[2])
+    if attention_mask.shape not in (input_ids.shape, flat):
+        raise ValueError(
+            f"`attention_mask` must have the shape of `input_ids` {tuple(input_ids.shape)}; "
+            f"got {tuple(attention_mask.shape)}."
+        )
+    return attention_mask.reshape(input_ids.shape).to(torch.bool)
+
+
+def _triples(
+    input_ids: torch.Tensor, triple_ids: torch.Tensor | None, triple_mask: torch.Tensor | None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    if triple_ids is None:
+        if triple_mask is not None:
+            raise ValueError("`triple_mask` was given without `triple_ids`.")
+        # One masked triple a word keeps the knowledge weights in the graph: distributed training needs their gradient.
+        triple_ids = input_ids.new_zeros(*input_ids.shape, 1, 3)
+        return triple_ids, torch.zeros_like(triple_ids[..., 0], dtype=torch.bool)
+    _check_is_integer("triple_ids", triple_ids)
+    if triple_ids.ndim == 4 and input_ids.shape[1] == 1:
+        triple_ids = triple_ids.unsqueeze(1)
+        triple_mask = None if triple_mask is None else triple_mask.reshape(triple_ids.shape[:-1])
+    if triple_ids.ndim != 5 or triple_ids.shape[:3] != input_ids.shape or triple_ids.shape[-1] != 3:
+        raise ValueError(
+            "`triple_ids` must be [stories, sentences, words, triples, 3] with the first three as in `input_ids` "
+            f"{tuple(input_ids.shape)}; got {tuple(triple_ids.shape)}."
+        )
+    if triple_ids.shape[3] == 0:
+        return _triples(input_ids, None, None)
+    if triple_mask is None:
+        return triple_ids, torch.ones_like(triple_ids[..., 0], dtype=torch.bool)
+    if triple_mask.shape != triple_ids.shape[:-1]:
+        raise ValueError(
+            f"`triple_mask` must be {tuple(triple_ids.shape[:-1])}, as `triple_ids` without its last dimension; "
+            f"got {tuple(triple_mask.shape)}."
+        )
+    return triple_ids, triple_mask.to(torch.bool)
+
+
+def _check_sizes(config: IncrementalEncoderConfig, inputs: StoryInputs) -> None:
+    _, num_sentences, num_words, num_triples = inputs.triple_mask.shape
+    for name, what, size in (
+        ("max_sentences", "sentences", num_sentences),
+        ("max_sentence_length", "words in a sentence", num_words),
+        ("max_triples", "triples at a word", num_triples),
+    ):
+        limit = getattr(config, name)
+        if limit is not None and size > limit:
+            raise ValueError(f"The story tensors have room for {size} {what}; `config.{name}` allows {limit}.")
+
+
+def _check_values(config: IncrementalEncoderConfig, inputs: StoryInputs) -> None:
+    _check_range("input_ids", inputs.word_ids[inputs.word_mask], config.vocab_size, "`config.vocab_size`")
+    empty = ~inputs.word_mask.flatten(1).any(dim=1)
+    if empty.any():
+        raise ValueError(f"Story {int(empty.nonzero()[0])} of the batch is empty: its `attention_mask` is zero.")
+    if (~inputs.word_mask[..., :-1] & inputs.word_mask[..., 1:]).any():
+        raise ValueError("`attention_mask` has a word behind padding: pad sentences on the right.")
+    if config.knowledge is None:
+        return
+    heads, relations, tails = inputs.triple_ids[inputs.triple_mask].unbind(-1)
+    _check_range("triple_ids[..., 0] (head)", heads, config.vocab_size, "`config.vocab_size`")
+    _check_range("triple_ids[..., 1] (relation)", relations, config.num_relations, "`config.num_relations`")
+    _check_range("triple_ids[..., 2] (tail)", tails, config.vocab_size, "`config.vocab_size`")
+
+
+def _check_range(name: str, ids: torch.Tensor, limit: int, limit_name: str) -> None:
+    wrong = ids[(ids < 0) | (ids >= limit)]
+    if wrong.numel():
+        raise ValueError(f"`{name}` holds {int(wrong[0])}, which does not exist: {limit_name} is {limit}.")
+
+
+def _check_is_integer(name: str, ids: torch.Tensor) -> None:
+    if not isinstance(ids, torch.Tensor):
+        raise ValueError(f"`{name}` must be a tensor of whole numbers; got {type(ids).__name__}.")
+    if ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
+        raise ValueError(f"`{name}` must hold whole numbers; got {ids.dtype}.")

@@ -1,0 +1,144 @@
+"""Stories of ragged lists made rectangular: K sentences of L words with N triples each, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+IGNORED_LABEL = -100
+
+StoryIds = list[list[int]]
+
+
+@dataclass(frozen=True)
+class SizeLimits:
+    """How many words a sentence and how many sentences a story may have, and whether what is over is cut off."""
+
+    truncates: bool
+    max_words: int | None
+    max_sentences: int | None
+
+    def __post_init__(self) -> None:
+        for name, value in (("max_length", self.max_words), ("max_sentences", self.max_sentences)):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+                raise ValueError(f"`{name}` must be a whole number of at least 1; got {value!r}.")
+
+    def cut_words(self, ids: list[int]) -> list[int]:
+        """The first words, as many as allowed."""
+        return ids[: self.max_words] if self.truncates and self.max_words is not None else ids
+
+    def cut_sentences(self, sentences: list[str]) -> list[str]:
+        """The last sentences, as many as allowed: the ending follows from what is nearest to it."""
+        return sentences[-self.max_sentences :] if self.truncates and self.max_sentences is not None else sentences
+
+    def padded_size(self, num_sentences: int, num_words: int) -> tuple[int, int]:
+        """The size that `padding="max_length"` asks for, given the size that is needed."""
+        if self.max_words is None:
+            raise ValueError("`padding='max_length'` needs `max_length`, the number of words of a sentence.")
+        for name, limit, size in (
+            ("max_length", self.max_words, num_words),
+            ("max_sentences", self.max_sentences, num_sentences),
+        ):
+            if limit is not None and size > limit:
+                raise ValueError(f"A story needs {size}, `{name}` is {limit}: pass `truncation=True` or raise it.")
+        return self.max_sentences or num_sentences, self.max_words
+
+
+def pad_stories(
+    stories: list[StoryIds], pad_id: int, padding: bool | str, limits: SizeLimits
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Word ids and mask, both [B, K, L]."""
+    if padding not in (True, False, "longest", "max_length", "do_not_pad"):
+        raise ValueError(f"`padding` must be True, False, 'longest' or 'max_length'; got {padding!r}.")
+    lengths = [len(sentence) for story in stories for sentence in story]
+    num_sentences, num_words = max(map(len, stories)), max(lengths)
+    if padding in (False, "do_not_pad") and (min(lengths), min(map(len, stories))) != (num_words, num_sentences):
+        raise ValueError("Sentences of different lengths can't be one tensor: pass `padding=True`.")
+    if padding == "max_length":
+        num_sentences, num_words = limits.padded_size(num_sentences, num_words)
+    rows = [
+        sentence + [pad_id] * (num_words - len(sentence))
+        for story in stories
+        for sentence in (*story, *[[]] * (num_sentences - len(story)))
+    ]
+    counts = [count for story in stories for count in (*map(len, story), *[0] * (num_sentences - len(story)))]
+    word_ids = torch.tensor(rows).view(len(stories), num_sentences, num_words)
+    mask = torch.arange(num_words) < torch.tensor(counts).view(len(stories), num_sentences, 1)
+    return word_ids, mask.long()
+
+
+def pad_labels(rows: list[list[int]]) -> torch.Tensor:
+    """Endings [B, T], with what the loss ignores behind them."""
+    width = max(map(len, rows))
+    return torch.tensor([row + [IGNORED_LABEL] * (width - len(row)) for row in rows])
+
+
+def pad_triples(stories: list, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Ragged triples, [story][sentence][word] -> list of three ids, as tensors [B, K, L, N, 3] and [B, K, L, N]."""
+    width = max((len(graph) for story in stories for graphs in story for graph in graphs), default=0)
+    triple_ids = torch.zeros(*mask.shape, max(width, 1), 3, dtype=torch.long)
+    triple_mask = torch.zeros(*mask.shape, max(width, 1), dtype=torch.long)
+    for story, sentences in enumerate(stories):
+        for sentence, graphs in enumerate(sentences):
+            for word, graph in enumerate(graphs):
+                if graph:
+                    triple_ids[story, sentence, word, : len(graph)] = torch.tensor(graph)
+                    triple_mask[story, sentence, word, : len(graph)] = 1
+    return triple_ids, triple_mask
+
+
+def unpad_features(features: Mapping[str, Any]) -> dict[str, list]:
+    """Ragged `input_ids`, `triple_ids` and `labels` of stories that may have been padded before."""
+    stories = _as_lists(features["input_ids"])
+    masks = _as_lists(features["attention_mask"]) if "attention_mask" in features else _all_real(stories)
+    ragged: dict[str, list] = {"input_ids": [_real_sentences(*pair) for pair in zip(stories, masks, strict=True)]}
+    if "triple_ids" in features:
+        graphs = _as_lists(features["triple_ids"])
+        if "triple_mask" in features:
+            graph_masks = _as_lists(features["triple_mask"])
+            graphs = [
+                [[_real(*word) for word in zip(*pair, strict=True)] for pair in zip(story, mask, strict=True)]
+                for story, mask in zip(graphs, graph_masks, strict=True)
+            ]
+        ragged["triple_ids"] = [_real_sentences(*pair) for pair in zip(graphs, masks, strict=True)]
+    if "labels" in features:
+        rows = _as_lists(features["labels"])
+        ragged["labels"] = [[label for label in row if label != IGNORED_LABEL] for row in rows]
+    return ragged
+
+
+def dict_of_lists(features: Any) -> dict[str, Any]:
+    """A list of dicts, as collators have it, turned into a dict of lists; a dict stays as it is."""
+    if isinstance(features, Mapping):
+        return dict(features)
+    return {name: [feature[name] for feature in features] for name in features[0]}
+
+
+def holds_stories(features: Mapping[str, Any]) -> bool:
+    """Whether `input_ids` are nested as stories are: [story][sentence][word]."""
+    rows, depth = features.get("input_ids"), 0
+    while isinstance(rows, Sequence) and len(rows) > 0:
+        rows, depth = rows[0], depth + 1
+    return depth + getattr(rows, "ndim", 0) == 3
+
+
+def _real(items: list, mask: list[int]) -> list:
+    return [item for item, is_real in zip(items, mask, strict=True) if is_real]
+
+
+def _real_sentences(sentences: list, masks: list) -> list:
+    """The real words (or graphs) of each sentence; sentences without any are dropped."""
+    return [_real(sentence, mask) for sentence, mask in zip(sentences, masks, strict=True) if any(mask)]
+
+
+def _all_real(stories: list[StoryIds]) -> list:
+    return [[[1] * len(sentence) for sentence in story] for story in stories]
+
+
+def _as_lists(value: Any) -> list:
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return [item.tolist() if hasattr(item, "tolist") else list(item) for item in value]

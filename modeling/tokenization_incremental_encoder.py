@@ -1,0 +1,505 @@
+"""From stories to the four tensors the model reads, and from ids back to a sentence a person would print."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.nn import functional
+from transformers import BatchEncoding, PreTrainedTokenizer
+from transformers.utils import logging
+
+from .knowledge_table import KnowledgeTable, Triple
+from .sentences import split_sentences
+from .story_padding import (
+    SizeLimits,
+    StoryIds,
+    dict_of_lists,
+    holds_stories,
+    pad_labels,
+    pad_stories,
+    pad_triples,
+    unpad_features,
+)
+from .words import cased_forms, join_words, normalize_text, split_words
+
+logger = logging.get_logger(__name__)
+
+Story = str | Sequence[str]
+
+
+class IncrementalEncoderTokenizer(PreTrainedTokenizer):
+    r"""
+    Word-level tokenizer that looks up the triples of every word of a story.
+
+    ```python
+    >>> batch = tokenizer(["Ann baked a cake. She burnt it.", "It rained."], return_tensors="pt")
+    >>> {name: tuple(tensor.shape) for name, tensor in batch.items()}
+    {'input_ids': (2, 2, 5), 'attention_mask': (2, 2, 5), 'triple_ids': (2, 2, 5, 10, 3), 'triple_mask': (2, 2, 5, 10)}
+    ```
+
+    Calling it reads stories; `tokenize`, `encode` and `convert_*` treat text as one flat sequence, as everywhere in
+    transformers.
+
+    Args:
+        vocab_file (`str`): JSON, word to id.
+        knowledge_file (`str`, *optional*): The [`KnowledgeTable`], JSON. None means no knowledge.
+        word_forms_file (`str`, *optional*): JSON, the usual case of words that are not lower case: `{"tom": "Tom"}`.
+        vocab (`dict[str, int]`, *optional*): The words, instead of `vocab_file`.
+        do_lower_case (`bool`, *optional*, defaults to `True`): Whether the vocabulary is in lower case.
+        split_contractions (`bool`, *optional*, defaults to `True`): Whether `didn't` is two words, `did` and `n't`.
+    """
+
+    vocab_files_names = {
+        "vocab_file": "vocab.json",
+        "knowledge_file": "knowledge.json",
+        "word_forms_file": "word_forms.json",
+    }
+    model_input_names = ["input_ids", "attention_mask", "triple_ids", "triple_mask"]
+    padding_side = "right"
+
+    def __init__(
+        self,
+        vocab_file: str | None = None,
+        knowledge_file: str | None = None,
+        word_forms_file: str | None = None,
+        vocab: Mapping[str, int] | None = None,
+        do_lower_case: bool = True,
+        split_contractions: bool = True,
+        unk_token: str = "<unk>",
+        pad_token: str = "<pad>",
+        bos_token: str = "<s>",
+        eos_token: str = "</s>",
+        **kwargs: Any,
+    ):
+        if vocab is None and vocab_file is None:
+            raise ValueError("A tokenizer needs words: give `vocab_file` or `vocab`.")
+        self._ids = _check_vocabulary(dict(vocab) if vocab is not None else _read_json(vocab_file), vocab_file)
+        self._words = {index: word for word, index in self._ids.items()}
+        self.do_lower_case = do_lower_case
+        self.split_contractions = split_contractions
+        self.word_forms: dict[str, str] = {} if word_forms_file is None else _read_json(word_forms_file)
+        self._knowledge = KnowledgeTable() if knowledge_file is None else KnowledgeTable.load(knowledge_file)
+        self._triple_tensors: tuple[torch.Tensor, torch.Tensor] | None = None
+        kwargs.setdefault("special_tokens_pattern", "eos")
+        super().__init__(
+            do_lower_case=do_lower_case,
+            split_contractions=split_contractions,
+            unk_token=unk_token,
+            pad_token=pad_token,
+            bos_token=bos_token,
+            eos_token=eos_token,
+            **kwargs,
+        )
+        self._check_knowledge(self._knowledge, knowledge_file)
+
+    # -- knowledge ---------------------------------------------------------------------------------------------------
+
+    @property
+    def knowledge(self) -> KnowledgeTable:
+        """The table that triples are looked up in; `add_triples` extends it."""
+        return self._knowledge
+
+    @knowledge.setter
+    def knowledge(self, table: KnowledgeTable) -> None:
+        self._check_knowledge(table, "the table")
+        self._knowledge, self._triple_tensors = table, None
+
+    def add_triples(self, triples: Iterable[Triple], skip_unknown: bool = False) -> int:
+        """
+        Add knowledge that no training has seen: `add_triples([("oven", "UsedFor", "burn")])`. It is looked up for the
+        head and its inflected forms, and saved with the tokenizer.
+
+        Args:
+            triples (`list[tuple[str, str, str]]`): Head, relation, tail; words and relations that the model knows.
+            skip_unknown (`bool`, *optional*, defaults to `False`):
+                Leave out triples with unknown words or relations, with a warning, instead of raising.
+
+        Returns:
+            `int`: How many were added.
+        """
+        usable = self._usable_triples(triples, skip_unknown)
+        self._knowledge.add(usable)
+        self._triple_tensors = None
+        return len(usable)
+
+    def _usable_triples(self, triples: Iterable[Triple], skip_unknown: bool = False) -> list[Triple]:
+        triples = [self._normalize_triple(triple) for triple in triples]
+        problems = self._knowledge.problems_with(triples, self.get_vocab())
+        if not problems:
+            return triples
+        listed = "; ".join(list(problems.values())[:10]) + ("; ..." if len(problems) > 10 else "")
+        message = f"{len(problems)} of {len(triples)} triples can't be used: {listed}."
+        if not skip_unknown:
+            raise ValueError(message + " Mend or remove them, or pass `skip_unknown=True` to `add_triples`.")
+        logger.warning(message)
+        return [triple for position, triple in enumerate(triples) if position not in problems]
+
+    def _normalize_triple(self, triple: Any) -> Any:
+        if not self.do_lower_case or not isinstance(triple, (tuple, list)) or len(triple) != 3:
+            return triple
+        head, relation, tail = (part.lower() if isinstance(part, str) else part for part in triple)
+        return head, triple[1], tail
+
+    def _check_knowledge(self, table: KnowledgeTable, origin: str | None) -> None:
+        vocabulary = self.get_vocab()
+        for word, rows in table.triples.items():
+            unknown = [part for head, _, tail in rows for part in (head, tail) if part not in vocabulary]
+            if unknown or word not in vocabulary:
+                missing = unknown[0] if unknown else word
+                raise ValueError(f"{origin}: {missing!r}, in the triples of {word!r}, is not in the vocabulary.")
+
+    def _lookup_tensors(self) -> tuple[torch.Tensor, torch.Tensor]:
+        if self._triple_tensors is None:
+            self._triple_tensors = self._knowledge.tensors(self.get_vocab())
+        return self._triple_tensors
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What can be made anew is left out, so that the fingerprint of cached data sets does not depend on it.
+        return {**super().__getstate__(), "_triple_tensors": None}
+
+    # -- stories to tensors ------------------------------------------------------------------------------------------
+
+    def __call__(
+        self,
+        text: Story | Sequence[Story] | None = None,
+        text_target: str | Sequence[str] | None = None,
+        *,
+        padding: bool | str | None = None,
+        truncation: bool = False,
+        max_length: int | None = None,
+        max_sentences: int | None = None,
+        triples: Sequence[Triple] | Sequence[Sequence[Triple]] | None = None,
+        return_triples: bool = True,
+        return_tensors: str | None = None,
+    ) -> BatchEncoding:
+        """
+        Read stories, and endings if given.
+
+        Args:
+            text (`str`, `list[str]` or `list[list[str]]`):
+                A story as one string, several such stories, or several stories as lists of sentences. (A list of
+                strings is always several stories: give one story's sentences as `[sentences]`.)
+            text_target (`str` or `list[str]`, *optional*): The endings, which become `labels` with the end symbol.
+            padding (`bool` or `str`, *optional*):
+                `True` or `"longest"`, `"max_length"` (to `max_length` words and, if given, `max_sentences` sentences),
+                or `False`. By default stories are padded if tensors are asked for.
+            truncation (`bool`, *optional*, defaults to `False`):
+                Keep the first `max_length` words of a sentence and the last `max_sentences` sentences of a story.
+            max_length (`int`, *optional*): Most words a sentence, end symbol of an ending included.
+            max_sentences (`int`, *optional*): Most sentences a story.
+            triples (`list`, *optional*): Knowledge for this call only: triples for all stories, or a list a story.
+            return_triples (`bool`, *optional*, defaults to `True`):
+                Whether to look triples up now. Without them the result is small and `pad` looks them up later.
+            return_tensors (`str`, *optional*): `"pt"` or `"np"`; lists otherwise.
+
+        Returns:
+            [`~transformers.BatchEncoding`]: `input_ids` and `attention_mask` `[B, K, L]`, `triple_ids`
+            `[B, K, L, N, 3]`, `triple_mask` `[B, K, L, N]`, and `labels` `[B, T]` if endings were given.
+        """
+        if text is None and text_target is None:
+            raise ValueError("Give a story as `text`, an ending as `text_target`, or both.")
+        limits = self._limits(truncation, max_length, max_sentences)
+        features: dict[str, list] = {}
+        if text is not None:
+            stories = self._as_batch("text", text)
+            features["input_ids"] = [self._read_story(story, limits, row) for row, story in enumerate(stories)]
+        if text_target is not None:
+            features["labels"] = self._read_endings(text_target, limits)
+        if len({len(rows) for rows in features.values()}) > 1:
+            raise ValueError(f"Got {len(features['labels'])} endings for {len(features['input_ids'])} stories.")
+        if padding is None:
+            padding = return_tensors is not None
+        if padding not in (False, "do_not_pad") or return_tensors is not None:
+            return self._finish(self._make_batch(features, padding, limits, triples, return_triples), return_tensors)
+        if text is not None:
+            features |= self._unpadded(features["input_ids"], triples, return_triples)
+        is_single = isinstance(text_target if text is None else text, str)
+        return BatchEncoding({name: rows[0] for name, rows in features.items()} if is_single else features)
+
+    def pad(
+        self,
+        encoded_inputs: Any,
+        padding: bool | str = True,
+        max_length: int | None = None,
+        return_tensors: str | None = None,
+        max_sentences: int | None = None,
+        **kwargs: Any,
+    ) -> BatchEncoding:
+        """
+        Make one batch of stories that were read before: what collators call. They come as a list of dicts or a dict
+        of lists with `input_ids` and, if there are endings, `labels`; triples that are not among them are looked up.
+        Flat sequences, which `encode` and its kin make, are padded as in every tokenizer.
+        """
+        features = dict_of_lists(encoded_inputs)
+        if not holds_stories(features):
+            return super().pad(
+                encoded_inputs, padding=padding, max_length=max_length, return_tensors=return_tensors, **kwargs
+            )
+        limits = self._limits(False, max_length, max_sentences)
+        return self._finish(self._make_batch(unpad_features(features), padding, limits, None, True), return_tensors)
+
+    def _limits(self, truncation: bool, max_length: int | None, max_sentences: int | None) -> SizeLimits:
+        # The base class gives tokenizers without a limit a number with thirty zeros.
+        if truncation and max_length is None and self.model_max_length < 10**9:
+            max_length = self.model_max_length
+        return SizeLimits(bool(truncation), max_length, max_sentences)
+
+    @staticmethod
+    def _as_batch(name: str, value: Any) -> Sequence[Any]:
+        if isinstance(value, str):
+            return [value]
+        if not isinstance(value, Sequence):
+            raise ValueError(f"`{name}` must be a string or a list; got {type(value).__name__}.")
+        if not value:
+            raise ValueError(f"`{name}` is an empty list.")
+        return value
+
+    def _read_story(self, story: Any, limits: SizeLimits, row: int) -> StoryIds:
+        sentences = limits.cut_sentences(self._sentences(story, row))
+        rows = [limits.cut_words(self._word_ids(sentence)) for sentence in sentences]
+        for number, ids in enumerate(rows):
+            if not ids:
+                raise ValueError(f"Sentence {number + 1} of story {row} has no word: {sentences[number]!r}.")
+        return rows
+
+    @staticmethod
+    def _sentences(story: Any, row: int) -> list[str]:
+        if isinstance(story, str):
+            sentences = split_sentences(normalize_text(story))
+        elif isinstance(story, Sequence) and all(isinstance(sentence, str) for sentence in story):
+            sentences = [normalize_text(sentence) for sentence in story]
+        else:
+            raise ValueError(f"Story {row} must be a string or a list of sentences; got {_shortened(story)}.")
+        if not sentences:
+            raise ValueError(f"Story {row} is empty: {_shortened(story)}.")
+        return sentences
+
+    def _read_endings(self, endings: Any, limits: SizeLimits) -> list[list[int]]:
+        rows = []
+        for row, ending in enumerate(self._as_batch("text_target", endings)):
+            if not isinstance(ending, str):
+                raise ValueError(f"Ending {row} must be a string; got {_shortened(ending)}.")
+            ids = self._word_ids(normalize_text(ending))
+            if not ids:
+                raise ValueError(f"Ending {row} has no word: {ending!r}.")
+            if len(ids) >= len(limits.cut_words([*ids, 0])):
+                ids = limits.cut_words([*ids, 0])[:-1]
+            rows.append([*ids, self.eos_token_id])
+        return rows
+
+    def _word_ids(self, sentence: str) -> list[int]:
+        words = split_words(sentence.lower() if self.do_lower_case else sentence, self.split_contractions)
+        ids, unknown = self._all_ids(), self._ids.get(str(self.unk_token))
+        return [ids.get(word, unknown) for word in words]
+
+    def _all_ids(self) -> Mapping[str, int]:
+        """Ids of all words; a copy is made only where words were added to the vocabulary."""
+        return self._ids if len(self) == len(self._ids) else self.get_vocab()
+
+    def _make_batch(
+        self,
+        features: dict[str, list],
+        padding: bool | str,
+        limits: SizeLimits,
+        triples: Any,
+        return_triples: bool,
+    ) -> dict[str, torch.Tensor]:
+        batch: dict[str, torch.Tensor] = {}
+        if "input_ids" in features:
+            word_ids, mask = pad_stories(features["input_ids"], self.pad_token_id, padding, limits)
+            batch |= {"input_ids": word_ids, "attention_mask": mask}
+            if "triple_ids" in features:
+                batch["triple_ids"], batch["triple_mask"] = pad_triples(features["triple_ids"], mask)
+            elif return_triples:
+                batch["triple_ids"], batch["triple_mask"] = self._lookup(word_ids, mask, triples)
+        if "labels" in features:
+            batch["labels"] = pad_labels(features["labels"])
+        return batch
+
+    def _lookup(self, word_ids: torch.Tensor, mask: torch.Tensor, triples: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        """The triples of every word by two gathers; a story's own triples are then written over them."""
+        own = self._own_graphs(triples, word_ids.shape[0])
+        table_ids, table_mask = self._lookup_tensors()
+        missing = max((len(rows) for graphs in own for rows in graphs.values()), default=0) - table_mask.shape[1]
+        if missing > 0:
+            table_ids = functional.pad(table_ids, (0, 0, 0, missing))
+            table_mask = functional.pad(table_mask, (0, missing))
+        places = word_ids.flatten()
+        triple_ids = table_ids.index_select(0, places).view(*word_ids.shape, -1, 3)
+        triple_mask = table_mask.index_select(0, places).view(*word_ids.shape, -1) * mask.unsqueeze(-1)
+        for story, graphs in enumerate(own):
+            for word_id, rows in graphs.items():
+                here = (word_ids[story] == word_id) & (mask[story] == 1)
+                width = triple_mask.shape[-1] - len(rows)
+                triple_ids[story][here] = functional.pad(torch.tensor(rows), (0, 0, 0, width))
+                triple_mask[story][here] = functional.pad(torch.ones(len(rows), dtype=torch.long), (0, width))
+        return triple_ids, triple_mask
+
+    def _own_graphs(self, triples: Any, num_stories: int) -> list[dict[int, list[list[int]]]]:
+        """For each story, the graphs (by word id) that per-call triples change."""
+        if not triples:
+            return [{} for _ in range(num_stories)]
+        if all(len(triple) > 0 and isinstance(triple[0], str) for triple in triples):
+            return [self._own_graph(triples)] * num_stories
+        if len(triples) != num_stories:
+            raise ValueError(f"`triples` has {len(triples)} lists for {num_stories} stories.")
+        return [self._own_graph(own) for own in triples]
+
+    def _own_graph(self, triples: Iterable[Triple]) -> dict[int, list[list[int]]]:
+        ids = self._all_ids()
+        graphs = self._knowledge.graphs_with(self._usable_triples(triples))
+        return {ids[word]: self._knowledge.ids(rows, ids) for word, rows in graphs.items()}
+
+    def _unpadded(self, stories: list[StoryIds], triples: Any, return_triples: bool) -> dict[str, list]:
+        """Masks and triples of stories that stay lists, all of them real."""
+        features: dict[str, list] = {"attention_mask": [[[1] * len(ids) for ids in story] for story in stories]}
+        if not return_triples:
+            return features
+        own = self._own_graphs(triples, len(stories))
+        features["triple_ids"] = [
+            [[self._graph(word_id, changed) for word_id in ids] for ids in story]
+            for story, changed in zip(stories, own, strict=True)
+        ]
+        features["triple_mask"] = [
+            [[[1] * len(graph) for graph in graphs] for graphs in story] for story in features["triple_ids"]
+        ]
+        return features
+
+    def _graph(self, word_id: int, changed: dict[int, list[list[int]]]) -> list[list[int]]:
+        if word_id in changed:
+            return changed[word_id]
+        return self._knowledge.ids(self._knowledge.of(self.convert_ids_to_tokens(word_id)), self._all_ids())
+
+    @staticmethod
+    def _finish(batch: dict[str, torch.Tensor], return_tensors: str | None) -> BatchEncoding:
+        if return_tensors in ("pt", "np"):
+            return BatchEncoding(
+                batch if return_tensors == "pt" else {name: tensor.numpy() for name, tensor in batch.items()}
+            )
+        if return_tensors is None:
+            return BatchEncoding({name: tensor.tolist() for name, tensor in batch.items()})
+        raise ValueError(f"`return_tensors` must be 'pt', 'np' or None; got {return_tensors!r}.")
+
+    # -- ids to text -------------------------------------------------------------------------------------------------
+
+    def decode(
+        self,
+        token_ids: Any,
+        skip_special_tokens: bool = False,
+        context: Story | Sequence[Story] | None = None,
+        **kwargs: Any,
+    ) -> str | list[str]:
+        """
+        Sentences as a person would print them. With a lower-case vocabulary, names get the case they have in
+        `context` (the story, or a story for each row), else the case they usually have in the training stories.
+        """
+        rows = token_ids.tolist() if hasattr(token_ids, "tolist") else token_ids
+        if not isinstance(rows, int) and len(rows) > 0 and not isinstance(rows[0], int):
+            contexts = self._contexts(context, len(rows))
+            return [
+                self._decode(row, skip_special_tokens, context=own, **kwargs)
+                for row, own in zip(rows, contexts, strict=True)
+            ]
+        return self._decode(rows, skip_special_tokens, context=context, **kwargs)
+
+    def batch_decode(
+        self,
+        sequences: Any,
+        skip_special_tokens: bool = False,
+        clean_up_tokenization_spaces: bool | None = None,
+        context: Story | Sequence[Story] | None = None,
+        **kwargs: Any,
+    ) -> list[str]:
+        """`decode` for several rows; with several endings a story, `context` may still have one entry a story."""
+        rows = [row.tolist() if hasattr(row, "tolist") else row for row in sequences]
+        decoded = self.decode(rows, skip_special_tokens, context, **kwargs) if rows else []
+        return [decoded] if isinstance(decoded, str) else decoded
+
+    @staticmethod
+    def _contexts(context: Any, num_rows: int) -> list[Any]:
+        if context is None or isinstance(context, str):
+            return [context] * num_rows
+        if num_rows % len(context):
+            raise ValueError(f"`context` has {len(context)} stories for {num_rows} endings.")
+        repeats = num_rows // len(context)
+        return [story for story in context for _ in range(repeats)]
+
+    def _decode(
+        self,
+        token_ids: int | list[int],
+        skip_special_tokens: bool = False,
+        clean_up_tokenization_spaces: bool | None = None,
+        context: Story | None = None,
+        **kwargs: Any,
+    ) -> str:
+        tokens = self.convert_ids_to_tokens(
+            [token_ids] if isinstance(token_ids, int) else token_ids, skip_special_tokens=skip_special_tokens
+        )
+        forms = self.word_forms
+        if context is not None and self.do_lower_case:
+            sentences = [split_words(sentence, self.split_contractions) for sentence in self._sentences(context, 0)]
+            forms = {**forms, **cased_forms(sentences)}
+        return join_words(tokens, forms)
+
+    def convert_tokens_to_string(self, tokens: list[str]) -> str:
+        return join_words(tokens, self.word_forms)
+
+    # -- what the base class asks for --------------------------------------------------------------------------------
+
+    @property
+    def vocab_size(self) -> int:
+        return len(self._ids)
+
+    def get_vocab(self) -> dict[str, int]:
+        return {**self._ids, **self._added_tokens_encoder}
+
+    def _tokenize(self, text: str, **kwargs: Any) -> list[str]:
+        text = normalize_text(text)
+        return split_words(text.lower() if self.do_lower_case else text, self.split_contractions)
+
+    def _convert_token_to_id(self, token: str) -> int:
+        return self._ids.get(token, self._ids.get(str(self.unk_token)))
+
+    def _convert_id_to_token(self, index: int) -> str:
+        return self._words.get(index, str(self.unk_token))
+
+    def save_vocabulary(self, save_directory: str, filename_prefix: str | None = None) -> tuple[str, ...]:
+        folder, prefix = Path(save_directory), f"{filename_prefix}-" if filename_prefix else ""
+        paths = {key: folder / f"{prefix}{name}" for key, name in self.vocab_files_names.items()}
+        _write_json(paths["vocab_file"], self._ids)
+        _write_json(paths["word_forms_file"], self.word_forms)
+        self._knowledge.save(paths["knowledge_file"])
+        return tuple(str(path) for path in paths.values())
+
+
+def _read_json(path: str) -> dict[str, Any]:
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ValueError(f"{path} is not JSON: {error}.") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} must hold a JSON object; got {type(content).__name__}.")
+    return content
+
+
+def _write_json(path: Path, content: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(content, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
+
+
+def _check_vocabulary(ids: dict[str, Any], origin: str | None) -> dict[str, int]:
+    """Ids must be 0, 1, 2, ...: a hole or a double would give words the vectors of others."""
+    if sorted(ids.values(), key=str) != sorted(range(len(ids)), key=str):
+        raise ValueError(f"{origin or '`vocab`'}: ids must be the whole numbers from 0 to {len(ids) - 1}, each once.")
+    return ids
+
+
+def _shortened(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+IncrementalEncoderTokenizer.register_for_auto_class()

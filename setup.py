@@ -1,0 +1,42 @@
+"""Package metadata. Tools are configured in pyproject.toml; exact versions for `make` are in constraints.txt."""
+
+from pathlib import Path
+
+from setuptools import setup
+
+HERE = Path(__file__).parent
+VERSION = "0.1.0.dev0"
+
+REQUIRED = [
+    "accelerate>=1.10",
+    "datasets>=4.0",
+    "numpy>=1.26",
+    "sacrebleu>=2.4",
+    "safetensors>=0.5",
+    "torch>=2.6",
+    "transformers>=5.0,<6",
+]
+TEST = ["hypothesis>=6.100", "pytest>=8.0", "pytest-timeout>=2.3", "pytest-xdist>=3.6"]
+LINT = ["mypy>=1.15", "ruff>=0.12"]
+
+setup(
+    name="hf_storyend",
+    version=VERSION,
+    description="Story endings by incremental encoding and commonsense knowledge, as a transformers plugin",
+    long_description=(HERE / "README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    python_requires=">=3.11",
+    # modeling/ stands at the top because it travels alone; installed, it is a part of the package.
+    packages=["hf_storyend", "hf_storyend.data", "hf_storyend.assets", "hf_storyend.modeling"],
+    package_dir={"hf_storyend": "hf_storyend", "hf_storyend.modeling": "modeling"},
+    package_data={"hf_storyend": ["py.typed"], "hf_storyend.assets": ["*.md", "*.jsonl", "*.tsv"]},
+    install_requires=REQUIRED,
+    extras_require={"test": TEST + LINT, "dev": TEST + LINT},
+    classifiers=[
+        "Development Status :: 3 - Alpha",
+        "License :: OSI Approved :: Apache Software License",
+        "Programming Language :: Python :: 3",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+    ],
+)
