@@ -32,8 +32,9 @@ class IncrementalEncoderConfig(PreTrainedConfig):
             Dropout on word vectors entering the LSTM, between its layers and before the vocabulary projection.
         tie_word_embeddings (`bool`, *optional*, defaults to `False`):
             Use the word vectors as weights of the vocabulary projection; needs `embedding_size == hidden_size`.
-        initializer_range (`float`, *optional*, defaults to 0.1):
-            Standard deviation of word and relation vectors before training.
+        initializer_range (`float`, *optional*, defaults to 1.0):
+            Standard deviation of word and relation vectors before training. With tied word vectors, a smaller one such
+            as `2 / sqrt(hidden_size)` suits the vocabulary projection; the gates are scaled to whatever it is.
         max_sentences (`int`, *optional*):
             Most sentences a story may have; no limit by default.
         max_sentence_length (`int`, *optional*):
@@ -72,7 +73,7 @@ class IncrementalEncoderConfig(PreTrainedConfig):
     encoder_loss_weight: float = 1.0
     dropout: float = 0.0
     tie_word_embeddings: bool = False
-    initializer_range: float = 0.1
+    initializer_range: float = 1.0
     max_sentences: int | None = None
     max_sentence_length: int | None = None
     max_triples: int | None = 10
@@ -91,6 +92,22 @@ class IncrementalEncoderConfig(PreTrainedConfig):
         self._check_sizes()
         self._check_ranges()
         super().__post_init__(**kwargs)
+
+    @classmethod
+    def for_tokenizer(cls, tokenizer, **kwargs) -> IncrementalEncoderConfig:
+        """A configuration whose vocabulary, symbols, relations and triples are those of a tokenizer."""
+        return cls(
+            **{
+                "vocab_size": len(tokenizer),
+                "num_relations": max(1, len(tokenizer.knowledge.relations)),
+                "max_triples": tokenizer.knowledge.max_triples,
+                "unk_token_id": tokenizer.unk_token_id,
+                "pad_token_id": tokenizer.pad_token_id,
+                "bos_token_id": tokenizer.bos_token_id,
+                "eos_token_id": tokenizer.eos_token_id,
+                **kwargs,
+            }
+        )
 
     @property
     def graph_size(self) -> int:
@@ -118,6 +135,8 @@ class IncrementalEncoderConfig(PreTrainedConfig):
             raise ValueError(f"`dropout` must be at least 0 and below 1; got {self.dropout!r}.")
         if not 0.0 <= self.encoder_loss_weight < float("inf"):
             raise ValueError(f"`encoder_loss_weight` must be 0 or more; got {self.encoder_loss_weight!r}.")
+        if not 0.0 < self.initializer_range < float("inf"):
+            raise ValueError(f"`initializer_range` must be above 0; got {self.initializer_range!r}.")
         if self.tie_word_embeddings and self.embedding_size != self.hidden_size:
             raise ValueError(
                 "`tie_word_embeddings` needs `embedding_size` equal to `hidden_size`; "

@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from .configuration_incremental_encoder import IncrementalEncoderConfig
 from .masked_softmax import masked_softmax
+from .tensor_values import has_values
 
 
 @dataclass
@@ -78,6 +79,8 @@ class GraphAttention(KnowledgeEncoder):
         size = config.embedding_size
         self.head_projection = nn.Linear(size, size, bias=False)
         self.relation_projection = nn.Linear(size, size, bias=False)
+        # A score sums over all numbers of a projected vector; this keeps it near 1 before training.
+        self.relation_projection.init_std = 1 / size
         self.tail_projection = nn.Linear(size, size, bias=False)
 
     def encode(
@@ -94,12 +97,18 @@ class ContextualAttention(KnowledgeEncoder):
     def __init__(self, config: IncrementalEncoderConfig):
         super().__init__(config)
         size = config.embedding_size
-        self.triple_reader = nn.GRU(size, size, batch_first=True, bidirectional=True)
+        # Cells, not `nn.GRU`: that one can't be compiled, and a triple has but three elements.
+        self.forward_reader = nn.GRUCell(size, size)
+        self.backward_reader = nn.GRUCell(size, size)
         self.memory_scorer = nn.Linear(config.graph_size, config.hidden_size, bias=False)
 
     def encode(self, heads: torch.Tensor, relations: torch.Tensor, tails: torch.Tensor) -> tuple[torch.Tensor, None]:
-        _, last_states = self.triple_reader(torch.stack((heads, relations, tails), dim=1))
-        return torch.cat((last_states[0], last_states[1]), dim=-1), None
+        forward = backward = torch.zeros_like(heads)
+        for element in (heads, relations, tails):
+            forward = self.forward_reader(element, forward)
+        for element in (tails, relations, heads):
+            backward = self.backward_reader(element, backward)
+        return torch.cat((forward, backward), dim=-1), None
 
     def score_in_context(self, vectors: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
         # Projecting the state once a word is cheaper than projecting every memory.
@@ -112,8 +121,8 @@ def distinct_triples(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Distinct triples [U, 3] and, for every place [...], the row of its triple."""
     shape = triple_ids.shape[:-1]
-    if torch.compiler.is_compiling():
-        # How many are distinct depends on the data, which a compiled graph can't know.
+    if not has_values(triple_ids):
+        # How many are distinct depends on the data.
         return triple_ids.reshape(-1, 3), torch.arange(shape.numel(), device=triple_ids.device).reshape(shape)
     heads, relations, tails = triple_ids.unbind(-1)
     keys, index = torch.unique((heads * num_relations + relations) * num_words + tails, return_inverse=True)

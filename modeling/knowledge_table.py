@@ -26,6 +26,9 @@ class KnowledgeTable:
         max_triples (`int`, *optional*, defaults to 10): Most triples a word can have.
         triples (`dict[str, list[tuple[str, str, str]]]`, *optional*): Triples of each word.
         concepts (`dict[str, list[str]]`, *optional*): Concepts of words that are not their own: `{"mice": ["mouse"]}`.
+        phrases (`dict[str, list[tuple[str, str, str]]]`, *optional*):
+            Triples of concepts of several words, `{"trick or treat": [("treat", "RelatedTo", "halloween")]}`. Where
+            the words stand in a row, they are put before the triples of the last one, which is also their head.
         statistics (`dict`, *optional*): What is known about how the table was built; kept as it is.
     """
 
@@ -35,6 +38,7 @@ class KnowledgeTable:
         max_triples: int = 10,
         triples: Mapping[str, Iterable[Triple]] | None = None,
         concepts: Mapping[str, Iterable[str]] | None = None,
+        phrases: Mapping[str, Iterable[Triple]] | None = None,
         statistics: Mapping[str, Any] | None = None,
     ):
         self.relations = [relation_name(relation) for relation in relations]
@@ -44,7 +48,8 @@ class KnowledgeTable:
             raise ValueError(f"`max_triples` must be a whole number of at least 1; got {max_triples!r}.")
         self.max_triples = max_triples
         self.relation_ids = {relation: index for index, relation in enumerate(self.relations)}
-        self.triples = {word: [tuple(triple) for triple in rows] for word, rows in (triples or {}).items()}
+        self.triples = _checked_graphs("triples", triples or {}, self.relation_ids, max_triples)
+        self.phrases = _checked_graphs("phrases", phrases or {}, self.relation_ids, max_triples)
         self.concepts = {word: list(concepts_of) for word, concepts_of in (concepts or {}).items()}
         self.statistics = dict(statistics or {})
 
@@ -69,7 +74,7 @@ class KnowledgeTable:
             for concept in concepts:
                 if concept != word and concept in by_head:
                     added.setdefault(word, []).extend(by_head[concept])
-        return {word: self._one_a_tail([*rows, *self.of(word)]) for word, rows in added.items()}
+        return {word: one_a_tail([*rows, *self.of(word)], self.max_triples) for word, rows in added.items()}
 
     def add(self, triples: Iterable[Triple]) -> None:
         """Add triples to the graphs of their heads, and of the words whose concept the head is."""
@@ -107,19 +112,23 @@ class KnowledgeTable:
         return triple_ids, triple_mask
 
     def save(self, path: str | Path) -> None:
-        """Write JSON: each distinct triple once, words as lists of positions."""
+        """Write JSON: each distinct triple once, words and phrases as lists of positions."""
         positions: dict[Triple, int] = {}
-        words = {
-            word: [positions.setdefault(triple, len(positions)) for triple in rows]
-            for word, rows in sorted(self.triples.items())
-        }
+
+        def as_positions(graphs: dict[str, list[Triple]]) -> dict[str, list[int]]:
+            return {
+                words: [positions.setdefault(triple, len(positions)) for triple in rows]
+                for words, rows in sorted(graphs.items())
+            }
+
         content = {
             "format": _FORMAT,
             "max_triples": self.max_triples,
             "relations": self.relations,
             "statistics": self.statistics,
+            "words": as_positions(self.triples),
+            "phrases": as_positions(self.phrases),
             "triples": [list(triple) for triple in positions],
-            "words": words,
             "concepts": dict(sorted(self.concepts.items())),
         }
         Path(path).write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -128,38 +137,32 @@ class KnowledgeTable:
     def load(cls, path: str | Path) -> KnowledgeTable:
         """Read what `save` wrote; a file of another shape is refused with the reason."""
         try:
-            content = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (UnicodeDecodeError, json.JSONDecodeError) as error:
-            raise ValueError(f"{path} is not a knowledge table: {error}.") from error
-        try:
-            return cls._from_content(content)
-        except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
-            reason = f"`{error.args[0]}` is missing" if isinstance(error, KeyError) else error
-            raise ValueError(f"{path} is not a knowledge table: {reason}.") from error
+            return cls._from_content(json.loads(Path(path).read_text(encoding="utf-8")))
+        except KeyError as error:
+            raise ValueError(f"{path} is not a knowledge table: `{error.args[0]}` is missing.") from error
+        except (AttributeError, RecursionError, TypeError, ValueError) as error:
+            raise ValueError(f"{path} is not a knowledge table: {error}") from error
 
     @classmethod
-    def _from_content(cls, content: dict[str, Any]) -> KnowledgeTable:
+    def _from_content(cls, content: Any) -> KnowledgeTable:
         if content["format"] != _FORMAT:
-            raise ValueError(f"its `format` is {content['format']!r}, this version reads {_FORMAT}")
+            raise ValueError(f"its `format` is {content['format']!r}, this version reads {_FORMAT}.")
         triples = [tuple(triple) for triple in content["triples"]]
-        relations = set(content["relations"])
-        for position, triple in enumerate(triples):
-            if not _is_triple(triple) or triple[1] not in relations:
-                raise ValueError(f"`triples[{position}]` is {list(triple)!r}, not head, known relation, tail")
-        words = {}
-        for word, rows in content["words"].items():
-            if not isinstance(rows, list) or not all(_is_index(row, len(triples)) for row in rows):
-                raise ValueError(f"`words[{word!r}]` must be a list of positions in `triples`; got {rows!r}")
-            if len(rows) > content["max_triples"]:
-                raise ValueError(f"`words[{word!r}]` has {len(rows)} triples, more than `max_triples`")
-            words[word] = [triples[row] for row in rows]
-        return cls(content["relations"], content["max_triples"], words, content["concepts"], content["statistics"])
 
-    def _one_a_tail(self, triples: Iterable[Triple]) -> list[Triple]:
-        by_tail: dict[str, Triple] = {}
-        for triple in triples:
-            by_tail.setdefault(triple[2], triple)
-        return list(by_tail.values())[: self.max_triples]
+        def as_triples(name: str) -> dict[str, list[Triple]]:
+            for words, rows in content[name].items():
+                if not isinstance(rows, list) or not all(_is_position(row, len(triples)) for row in rows):
+                    raise ValueError(f"`{name}[{words!r}]` must be a list of positions in `triples`; got {rows!r}.")
+            return {words: [triples[row] for row in rows] for words, rows in content[name].items()}
+
+        return cls(
+            relations=content["relations"],
+            max_triples=content["max_triples"],
+            triples=as_triples("words"),
+            concepts=content["concepts"],
+            phrases=as_triples("phrases"),
+            statistics=content["statistics"],
+        )
 
 
 def relation_name(relation: str) -> str:
@@ -167,9 +170,32 @@ def relation_name(relation: str) -> str:
     return relation.removeprefix("/r/")
 
 
+def one_a_tail(triples: Iterable[Any], max_triples: int) -> list:
+    """The first triple of each tail, in order, as many as allowed; of strings or of ids."""
+    by_tail: dict[Any, Any] = {}
+    for triple in triples:
+        by_tail.setdefault(triple[2], triple)
+    return list(by_tail.values())[:max_triples]
+
+
+def _checked_graphs(
+    name: str, graphs: Mapping[str, Iterable[Triple]], relation_ids: Mapping[str, int], max_triples: int
+) -> dict[str, list[Triple]]:
+    checked = {}
+    for words, triples in graphs.items():
+        rows = [tuple(triple) for triple in triples]
+        if len(rows) > max_triples:
+            raise ValueError(f"`{name}[{words!r}]` has {len(rows)} triples; `max_triples` is {max_triples}.")
+        for row in rows:
+            if not _is_triple(row) or row[1] not in relation_ids:
+                raise ValueError(f"`{name}[{words!r}]` has {row!r}, not (head, known relation, tail).")
+        checked[words] = rows
+    return checked
+
+
 def _is_triple(value: Any) -> bool:
     return isinstance(value, (tuple, list)) and len(value) == 3 and all(isinstance(part, str) for part in value)
 
 
-def _is_index(value: Any, length: int) -> bool:
+def _is_position(value: Any, length: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < length

@@ -7,6 +7,8 @@ from collections.abc import Callable
 import torch
 from torch.nn import functional
 
+from .tensor_values import has_values
+
 IGNORED = -100
 
 
@@ -18,7 +20,7 @@ def sum_of_losses(
     to logits; padded positions never reach it.
     """
     states, targets = states.flatten(0, -2), targets.flatten()
-    if not torch.compiler.is_compiling():
+    if has_values(targets):
         real = (targets != IGNORED).nonzero().squeeze(-1)
         states, targets = states.index_select(0, real), targets.index_select(0, real)
     logits = project(states)

@@ -5,8 +5,27 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from .configuration_incremental_encoder import IncrementalEncoderConfig
+
 # State of all layers: a list of (hidden [B, D], cell [B, D]), the first layer first.
 LSTMState = list[tuple[torch.Tensor, torch.Tensor]]
+
+
+class GateLinear(nn.Linear):
+    """
+    Linear map to the four gates, in the order input, forget, candidate, output. `init_std` is the standard deviation
+    of its weights before training; the forget gate's bias is then 1, so that a state passes from sentence to
+    sentence before anything is learnt.
+    """
+
+    def __init__(self, in_features: int, hidden_size: int, bias: bool = True, *, init_std: float):
+        super().__init__(in_features, 4 * hidden_size, bias=bias)
+        self.init_std = init_std
+
+    def initial_bias(self) -> torch.Tensor:
+        bias = torch.zeros_like(self.bias)
+        bias.chunk(4)[1].fill_(1.0)
+        return bias
 
 
 class ContextLSTM(nn.Module):
@@ -14,18 +33,21 @@ class ContextLSTM(nn.Module):
     LSTM of several layers whose first one reads `[word vector ; context vector]`.
 
     The part of the first layer that depends on the word alone, `word_gates`, is a product for all words at once; the
-    rest, `step_gates`, waits for the step. Gates are in the order input, forget, candidate, output.
+    rest, `step_gates`, waits for the step.
     """
 
-    def __init__(self, embedding_size: int, hidden_size: int, num_layers: int, dropout: float):
+    def __init__(self, config: IncrementalEncoderConfig):
         super().__init__()
-        self.hidden_size = hidden_size
-        self.word_gates = nn.Linear(embedding_size, 4 * hidden_size)
+        self.hidden_size = config.hidden_size
+        # Words reach the gates with unit variance, whatever the spread of their vectors.
+        word_std = config.embedding_size**-0.5 / config.initializer_range
+        self.word_gates = GateLinear(config.embedding_size, config.hidden_size, init_std=word_std)
         # The first layer's bias is the one of `word_gates`.
         self.step_gates = nn.ModuleList(
-            nn.Linear(2 * hidden_size, 4 * hidden_size, bias=layer > 0) for layer in range(num_layers)
+            GateLinear(2 * config.hidden_size, config.hidden_size, bias=layer > 0, init_std=config.hidden_size**-0.5)
+            for layer in range(config.num_layers)
         )
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = nn.Dropout(config.dropout)
 
     def initial_state(self, batch_size: int, like: torch.Tensor) -> LSTMState:
         zeros = like.new_zeros(batch_size, self.hidden_size)

@@ -20,7 +20,8 @@ paper's letters and the names in this code (the last column is a file of this fo
 | g(x)                | `graph_vectors`                                                  | `knowledge_encoders`     |
 | alpha_R, beta_R     | `weights`, `scores`; in outputs `triple_attentions`              | `knowledge_encoders`     |
 | W_h, W_r, W_t       | `head_projection`, `relation_projection`, `tail_projection`      | `GraphAttention`         |
-| M_R, BiGRU, W_c     | `vectors`, `triple_reader`, `memory_scorer`                      | `ContextualAttention`    |
+| BiGRU               | `forward_reader`, `backward_reader`                              | `ContextualAttention`    |
+| M_R, W_c            | `vectors`, `memory_scorer`                                       | `ContextualAttention`    |
 | W_0, b_0            | `lm_head`                                                        | here                     |
 | Phi_en, Phi_de, Phi | `encoder_loss`, `ending_loss`, `loss`                            | `losses`, here           |
 
@@ -59,7 +60,7 @@ from transformers.modeling_outputs import Seq2SeqLMOutput
 
 from .configuration_incremental_encoder import IncrementalEncoderConfig
 from .losses import IGNORED, next_word_targets, sum_of_losses
-from .lstm import ContextLSTM, stack_state, unstack_state
+from .lstm import GateLinear, stack_state, unstack_state
 from .recurrent_cache import RecurrentCache
 from .story_encoder import IncrementalStoryEncoder, Reading, StoryEncoderOutput
 from .story_inputs import check_target_ids, prepare_story_inputs
@@ -125,25 +126,22 @@ class IncrementalEncoderPreTrainedModel(PreTrainedModel):
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
+        """
+        Scales under which a state carries the words that were read from the first step on: gates see every word with
+        unit variance, and states reach the vocabulary doubled. With smaller ones training stays for hundreds of
+        steps at the entropy of single words. Modules that need a scale of their own carry it as `init_std`.
+        """
         if isinstance(module, nn.Embedding):
             init.normal_(module.weight, std=self.config.initializer_range)
         elif isinstance(module, nn.Linear):
-            init.xavier_uniform_(module.weight)
+            init.normal_(module.weight, std=getattr(module, "init_std", module.in_features**-0.5))
             if module.bias is not None:
                 init.zeros_(module.bias)
-        elif isinstance(module, nn.GRU):
+            if isinstance(module, GateLinear) and module.bias is not None:
+                init.copy_(module.bias, module.initial_bias())
+        elif isinstance(module, nn.GRUCell):
             for name, parameter in module.named_parameters():
                 init.zeros_(parameter) if name.startswith("bias") else init.xavier_uniform_(parameter)
-        elif isinstance(module, ContextLSTM):
-            self._open_forget_gates(module)
-
-    @staticmethod
-    def _open_forget_gates(lstm: ContextLSTM) -> None:
-        # A forget bias of 1 lets the state pass from sentence to sentence before anything is learnt.
-        for linear in (lstm.word_gates, *lstm.step_gates[1:]):
-            bias = torch.zeros_like(linear.bias)
-            bias[lstm.hidden_size : 2 * lstm.hidden_size] = 1.0
-            init.copy_(linear.bias, bias)
 
 
 class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, GenerationMixin):
@@ -166,6 +164,7 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         self.encoder = IncrementalStoryEncoder(config)
         self.dropout = nn.Dropout(config.dropout)
         self.lm_head = nn.Linear(config.hidden_size, config.vocab_size)
+        self.lm_head.init_std = 2 * config.hidden_size**-0.5
         self.post_init()
         # As in the authors' code. Loading a checkpoint replaces it by the checkpoint's own settings.
         self.generation_config.max_new_tokens = 30

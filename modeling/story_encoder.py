@@ -79,7 +79,7 @@ class IncrementalStoryEncoder(nn.Module):
         super().__init__()
         self.config = config
         self.embed_tokens = nn.Embedding(config.vocab_size, config.embedding_size)
-        self.lstm = ContextLSTM(config.embedding_size, config.hidden_size, config.num_layers, config.dropout)
+        self.lstm = ContextLSTM(config)
         self.attention = MultiSourceAttention(config)
         self.knowledge = build_knowledge_encoder(config)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from .configuration_incremental_encoder import IncrementalEncoderConfig
+from .tensor_values import has_values
 
 
 @dataclass
@@ -45,8 +46,7 @@ def prepare_story_inputs(
     word_ids = input_ids.long().masked_fill(~word_mask, config.pad_token_id)
     inputs = StoryInputs(word_ids, word_mask, triple_ids.long(), triple_mask & word_mask.unsqueeze(-1))
     _check_sizes(config, inputs)
-    # Reading values waits for the device and can't be compiled; shapes were checked above in any case.
-    if not torch.compiler.is_compiling() and not input_ids.is_meta:
+    if has_values(input_ids):
         _check_values(config, inputs)
     return inputs
 
@@ -61,7 +61,7 @@ def check_target_ids(config: IncrementalEncoderConfig, name: str, ids: torch.Ten
             f"`labels` has {ids.shape[1]} symbols; `config.max_ending_length` allows {config.max_ending_length}. "
             "Truncate the endings or raise the limit."
         )
-    if torch.compiler.is_compiling() or ids.is_meta:
+    if not has_values(ids):
         return
     real = ids[ids != -100] if name == "labels" else ids
     _check_range(name, real, config.vocab_size, "`config.vocab_size`")

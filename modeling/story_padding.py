@@ -110,6 +110,14 @@ def unpad_features(features: Mapping[str, Any]) -> dict[str, list]:
     return ragged
 
 
+def unpad_words(word_ids: torch.Tensor, mask: torch.Tensor) -> list[StoryIds]:
+    """Words of each sentence, [story][sentence] -> ids; empty sentences stay, so that places do."""
+    return [
+        [_real(*sentence) for sentence in zip(*story, strict=True)]
+        for story in zip(word_ids.tolist(), mask.tolist(), strict=True)
+    ]
+
+
 def dict_of_lists(features: Any) -> dict[str, Any]:
     """A list of dicts, as collators have it, turned into a dict of lists; a dict stays as it is."""
     if isinstance(features, Mapping):

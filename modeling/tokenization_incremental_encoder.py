@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from torch.nn import functional
 from transformers import BatchEncoding, PreTrainedTokenizer
 from transformers.utils import logging
 
-from .knowledge_table import KnowledgeTable, Triple
+from .knowledge_table import KnowledgeTable, Triple, one_a_tail
 from .sentences import split_sentences
 from .story_padding import (
     SizeLimits,
@@ -23,6 +23,7 @@ from .story_padding import (
     pad_stories,
     pad_triples,
     unpad_features,
+    unpad_words,
 )
 from .words import cased_forms, join_words, normalize_text, split_words
 
@@ -146,16 +147,27 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
 
     def _check_knowledge(self, table: KnowledgeTable, origin: str | None) -> None:
         vocabulary = self.get_vocab()
-        for word, rows in table.triples.items():
-            unknown = [part for head, _, tail in rows for part in (head, tail) if part not in vocabulary]
-            if unknown or word not in vocabulary:
-                missing = unknown[0] if unknown else word
-                raise ValueError(f"{origin}: {missing!r}, in the triples of {word!r}, is not in the vocabulary.")
+        for words, rows in (*table.triples.items(), *table.phrases.items()):
+            needed = [*words.split(" "), *(part for head, _, tail in rows for part in (head, tail))]
+            unknown = [part for part in needed if part not in vocabulary]
+            if unknown:
+                raise ValueError(f"{origin}: {unknown[0]!r}, in the triples of {words!r}, is not in the vocabulary.")
 
     def _lookup_tensors(self) -> tuple[torch.Tensor, torch.Tensor]:
         if self._triple_tensors is None:
             self._triple_tensors = self._knowledge.tensors(self.get_vocab())
         return self._triple_tensors
+
+    def _phrase_graphs(self) -> dict[int, list[tuple[list[int], list[list[int]]]]]:
+        """Phrases by their last word: the ids of their words and of their triples, the longest phrase first."""
+        ids = self._all_ids()
+        phrases: dict[int, list[tuple[list[int], list[list[int]]]]] = {}
+        for words, rows in self._knowledge.phrases.items():
+            word_ids = [ids[word] for word in words.split(" ")]
+            phrases.setdefault(word_ids[-1], []).append((word_ids, self._knowledge.ids(rows, ids)))
+        for same_end in phrases.values():
+            same_end.sort(key=lambda phrase: -len(phrase[0]))
+        return phrases
 
     def __getstate__(self) -> dict[str, Any]:
         # What can be made anew is left out, so that the fingerprint of cached data sets does not depend on it.
@@ -216,7 +228,7 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         if padding not in (False, "do_not_pad") or return_tensors is not None:
             return self._finish(self._make_batch(features, padding, limits, triples, return_triples), return_tensors)
         if text is not None:
-            features |= self._unpadded(features["input_ids"], triples, return_triples)
+            features |= self._unpadded(features, triples, return_triples)
         is_single = isinstance(text_target if text is None else text, str)
         return BatchEncoding({name: rows[0] for name, rows in features.items()} if is_single else features)
 
@@ -321,11 +333,12 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         return batch
 
     def _lookup(self, word_ids: torch.Tensor, mask: torch.Tensor, triples: Any) -> tuple[torch.Tensor, torch.Tensor]:
-        """The triples of every word by two gathers; a story's own triples are then written over them."""
+        """The triples of every word by two gathers; what only some places have is then written over them."""
         own = self._own_graphs(triples, word_ids.shape[0])
         table_ids, table_mask = self._lookup_tensors()
-        missing = max((len(rows) for graphs in own for rows in graphs.values()), default=0) - table_mask.shape[1]
-        if missing > 0:
+        if any(own) or self._knowledge.phrases:
+            # Graphs of the story itself may be larger than any in the table.
+            missing = self._knowledge.max_triples - table_mask.shape[1]
             table_ids = functional.pad(table_ids, (0, 0, 0, missing))
             table_mask = functional.pad(table_mask, (0, missing))
         places = word_ids.flatten()
@@ -334,15 +347,37 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         for story, graphs in enumerate(own):
             for word_id, rows in graphs.items():
                 here = (word_ids[story] == word_id) & (mask[story] == 1)
-                width = triple_mask.shape[-1] - len(rows)
-                triple_ids[story][here] = functional.pad(torch.tensor(rows), (0, 0, 0, width))
-                triple_mask[story][here] = functional.pad(torch.ones(len(rows), dtype=torch.long), (0, width))
+                triple_ids[story][here], triple_mask[story][here] = self._padded_graph(rows)
+        for place, rows in self._phrase_places(word_ids, mask):
+            known = triple_ids[place][triple_mask[place] == 1].tolist()
+            graph = one_a_tail([*rows, *known], self._knowledge.max_triples)
+            triple_ids[place], triple_mask[place] = self._padded_graph(graph)
         return triple_ids, triple_mask
+
+    def _padded_graph(self, rows: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+        missing = self._knowledge.max_triples - len(rows)
+        mask = torch.ones(len(rows), dtype=torch.long)
+        return functional.pad(torch.tensor(rows), (0, 0, 0, missing)), functional.pad(mask, (0, missing))
+
+    def _phrase_places(
+        self, word_ids: torch.Tensor, mask: torch.Tensor
+    ) -> Iterator[tuple[tuple[int, int, int], list[list[int]]]]:
+        """Where a phrase ends, as (story, sentence, word), and its triples."""
+        phrases = self._phrase_graphs()
+        if not phrases:
+            return
+        for story, sentences in enumerate(unpad_words(word_ids, mask)):
+            for number, ids in enumerate(sentences):
+                for end, word_id in enumerate(ids):
+                    for phrase, rows in phrases.get(word_id, ()):
+                        if ids[end + 1 - len(phrase) : end + 1] == phrase:
+                            yield (story, number, end), rows
+                            break
 
     def _own_graphs(self, triples: Any, num_stories: int) -> list[dict[int, list[list[int]]]]:
         """For each story, the graphs (by word id) that per-call triples change."""
         if not triples:
-            return [{} for _ in range(num_stories)]
+            return [{}] * num_stories
         if all(len(triple) > 0 and isinstance(triple[0], str) for triple in triples):
             return [self._own_graph(triples)] * num_stories
         if len(triples) != num_stories:
@@ -352,27 +387,18 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
     def _own_graph(self, triples: Iterable[Triple]) -> dict[int, list[list[int]]]:
         ids = self._all_ids()
         graphs = self._knowledge.graphs_with(self._usable_triples(triples))
-        return {ids[word]: self._knowledge.ids(rows, ids) for word, rows in graphs.items()}
+        return {ids[word]: self._knowledge.ids(rows, ids) for word, rows in graphs.items() if word in ids}
 
-    def _unpadded(self, stories: list[StoryIds], triples: Any, return_triples: bool) -> dict[str, list]:
+    def _unpadded(self, features: dict[str, list], triples: Any, return_triples: bool) -> dict[str, list]:
         """Masks and triples of stories that stay lists, all of them real."""
-        features: dict[str, list] = {"attention_mask": [[[1] * len(ids) for ids in story] for story in stories]}
+        stories = {"input_ids": features["input_ids"]}
+        ones = {"attention_mask": [[[1] * len(ids) for ids in story] for story in features["input_ids"]]}
         if not return_triples:
-            return features
-        own = self._own_graphs(triples, len(stories))
-        features["triple_ids"] = [
-            [[self._graph(word_id, changed) for word_id in ids] for ids in story]
-            for story, changed in zip(stories, own, strict=True)
-        ]
-        features["triple_mask"] = [
-            [[[1] * len(graph) for graph in graphs] for graphs in story] for story in features["triple_ids"]
-        ]
-        return features
-
-    def _graph(self, word_id: int, changed: dict[int, list[list[int]]]) -> list[list[int]]:
-        if word_id in changed:
-            return changed[word_id]
-        return self._knowledge.ids(self._knowledge.of(self.convert_ids_to_tokens(word_id)), self._all_ids())
+            return ones
+        batch = self._make_batch(stories, True, SizeLimits(False, None, None), triples, True)
+        graphs = unpad_features(batch)["triple_ids"]
+        masks = [[[[1] * len(graph) for graph in sentence] for sentence in story] for story in graphs]
+        return {**ones, "triple_ids": graphs, "triple_mask": masks}
 
     @staticmethod
     def _finish(batch: dict[str, torch.Tensor], return_tensors: str | None) -> BatchEncoding:

@@ -88,12 +88,12 @@ def lstm_step(weights: Weights, word_id: int, c_l: Tensor, state: State) -> Stat
     return new_state
 
 
-def gru_last_state(weights: Weights, inputs: Sequence[Tensor], suffix: str) -> Tensor:
-    """The state after the last of the inputs, read in the given order by the GRU direction named by the suffix."""
-    W_ih = weights[f"knowledge.triple_reader.weight_ih_l0{suffix}"]
-    W_hh = weights[f"knowledge.triple_reader.weight_hh_l0{suffix}"]
-    b_ih = weights[f"knowledge.triple_reader.bias_ih_l0{suffix}"]
-    b_hh = weights[f"knowledge.triple_reader.bias_hh_l0{suffix}"]
+def gru_last_state(weights: Weights, inputs: Sequence[Tensor], direction: str) -> Tensor:
+    """The state after the last of the inputs, read in the given order by the GRU of that direction."""
+    W_ih = weights[f"knowledge.{direction}_reader.weight_ih"]
+    W_hh = weights[f"knowledge.{direction}_reader.weight_hh"]
+    b_ih = weights[f"knowledge.{direction}_reader.bias_ih"]
+    b_hh = weights[f"knowledge.{direction}_reader.bias_hh"]
     H = W_hh.shape[1]
     h = W_hh.new_zeros(H)
     for x in inputs:
@@ -126,8 +126,8 @@ def graph_vector(weights: Weights, triples: Sequence[Triple], h_x: Tensor, knowl
             memories.append(torch.cat([h, t]))
         else:
             # M_R = BiGRU(h, r, t)
-            forward = gru_last_state(weights, [h, r, t], "")
-            backward = gru_last_state(weights, [t, r, h], "_reverse")
+            forward = gru_last_state(weights, [h, r, t], "forward")
+            backward = gru_last_state(weights, [t, r, h], "backward")
             M_R = torch.cat([forward, backward])
             # beta_R = h_(x)^T W_c M_R
             beta_R.append(h_x @ (weights["knowledge.memory_scorer.weight"] @ M_R))

@@ -16,6 +16,7 @@ class Vocabulary:
     """Word ids, special symbols first and then by falling frequency; and the usual case of words not in lower case."""
 
     ids: dict[str, int]
+    counts: dict[str, int]  # how often each word stands in the sentences; special symbols are not among them
     word_forms: dict[str, str]
     coverage: float  # share of the running words that have an id
 
@@ -38,7 +39,12 @@ def build_vocabulary(
         raise ValueError("There is no word in the sentences: nothing to build a vocabulary of.")
     covered = sum(counts[word] for word in ranked)
     ids = {word: index for index, word in enumerate((*SPECIAL_WORDS, *ranked))}
-    return Vocabulary(ids, _usual_forms(forms, ids) if lower_case else {}, covered / counts.total())
+    return Vocabulary(
+        ids=ids,
+        counts={word: counts[word] for word in ranked},
+        word_forms=_usual_forms(forms, ids) if lower_case else {},
+        coverage=covered / counts.total(),
+    )
 
 
 def _usual_forms(forms: dict[str, Counter[str]], ids: dict[str, int]) -> dict[str, str]:

@@ -1,0 +1,58 @@
+"""Shared fixtures: a small tokenizer with knowledge, and a model that fits it."""
+
+import pytest
+import torch
+
+from hf_storyend import (
+    IncrementalEncoderConfig,
+    IncrementalEncoderForEndingGeneration,
+    IncrementalEncoderTokenizer,
+    KnowledgeTable,
+)
+from hf_storyend.data.vocabulary import build_vocabulary
+
+SENTENCES = [
+    "Anna put a cake in the oven.",
+    "Then Anna and Tom watched a long film.",
+    "They didn't hear the timer!",
+    "The kitchen was full of smoke.",
+    "Tom opened the window, and Anna's cake was burnt.",
+    "We saw mice in the kitchen on Friday.",
+    "They burn cakes, trick or treat.",
+    '"Why?" asked Tom.',
+]
+TRIPLES = {
+    "oven": [("oven", "UsedFor", "cake"), ("oven", "AtLocation", "kitchen")],
+    "cake": [("cake", "ReceivesAction", "burn")],
+    "cakes": [("cake", "ReceivesAction", "burn")],
+    "burnt": [("burn", "Causes", "smoke")],
+    "burn": [("burn", "Causes", "smoke")],
+}
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Tests run side by side; threads of one model would wait for those of another."""
+    torch.set_num_threads(1)
+
+
+@pytest.fixture
+def tokenizer() -> IncrementalEncoderTokenizer:
+    vocabulary = build_vocabulary(SENTENCES)
+    tokenizer = IncrementalEncoderTokenizer(vocab=vocabulary.ids)
+    tokenizer.word_forms = vocabulary.word_forms
+    tokenizer.knowledge = KnowledgeTable(
+        relations=["AtLocation", "Causes", "ReceivesAction", "RelatedTo", "UsedFor"],
+        max_triples=3,
+        triples=TRIPLES,
+        concepts={"cakes": ["cake"], "burnt": ["burn"]},
+        phrases={"trick or treat": [("treat", "RelatedTo", "friday")]},
+    )
+    return tokenizer
+
+
+@pytest.fixture
+def model(tokenizer) -> IncrementalEncoderForEndingGeneration:
+    torch.manual_seed(0)
+    config = IncrementalEncoderConfig.for_tokenizer(tokenizer, embedding_size=8, hidden_size=12)
+    return IncrementalEncoderForEndingGeneration(config).eval()

@@ -1,0 +1,200 @@
+"""`generate()`, in all its standard modes: same words and scores with or without cache, alone or in a batch."""
+
+import pytest
+import torch
+from story_cases import END, KNOWLEDGE, as_tensors, context_of, random_stories, tiny_model
+from transformers import GenerationConfig, LogitsProcessorList, MaxTimeCriteria, StoppingCriteriaList, TextStreamer
+
+from hf_storyend.modeling.recurrent_cache import RecurrentCache
+
+both = pytest.mark.parametrize("knowledge", KNOWLEDGE)
+MODES = {
+    "greedy": {},
+    "beam": {"num_beams": 4},
+    "returned beams": {"num_beams": 4, "num_return_sequences": 3},
+    "repetition penalty": {"repetition_penalty": 1.5},
+    "no repeated n-grams": {"no_repeat_ngram_size": 2, "num_beams": 2},
+    "bad words": {"bad_words_ids": [[5], [6, 7]]},
+    "minimum length": {"min_new_tokens": 5},
+}
+SAMPLING = {
+    "sample": {"do_sample": True},
+    "temperature, top-k, top-p": {"do_sample": True, "temperature": 0.7, "top_k": 5, "top_p": 0.9},
+    "beam sample": {"do_sample": True, "num_beams": 3},
+    "several samples": {"do_sample": True, "num_return_sequences": 3},
+}
+
+
+def generate(model, batch, **kwargs):
+    kwargs = {"max_new_tokens": 8, "return_dict_in_generate": True, "output_scores": True, **kwargs}
+    return model.generate(**context_of(batch), **kwargs)
+
+
+def without_padding(sequence):
+    words = sequence.tolist()
+    return words[: words.index(END) + 1] if END in words else words
+
+
+@both
+@pytest.mark.parametrize("mode", MODES)
+def test_with_and_without_cache(knowledge, mode):
+    model, batch = tiny_model(knowledge=knowledge), as_tensors(random_stories(0))
+    cached, plain = generate(model, batch, **MODES[mode]), generate(model, batch, use_cache=False, **MODES[mode])
+    assert torch.equal(cached.sequences, plain.sequences)
+    for one, other in zip(cached.scores, plain.scores, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
+
+
+@both
+@pytest.mark.parametrize("mode", MODES)
+def test_alone_and_in_a_padded_batch(knowledge, mode):
+    stories, model = random_stories(1, num_stories=4), tiny_model(knowledge=knowledge)
+    together = generate(model, as_tensors(stories, extra_sentences=1, extra_words=2), **MODES[mode])
+    rows = MODES[mode].get("num_return_sequences", 1)
+    for b, story in enumerate(stories):
+        alone = generate(model, as_tensors([story]), **MODES[mode])
+        for r in range(rows):
+            assert without_padding(together.sequences[b * rows + r]) == without_padding(alone.sequences[r])
+        if "num_beams" in MODES[mode]:
+            expected = together.sequences_scores[b * rows : (b + 1) * rows]
+            torch.testing.assert_close(alone.sequences_scores, expected, rtol=1e-5, atol=1e-5)
+
+
+@both
+@pytest.mark.parametrize("mode", SAMPLING)
+def test_sampling_is_repeatable_and_cache_does_not_matter(knowledge, mode):
+    model, batch = tiny_model(knowledge=knowledge), as_tensors(random_stories(2))
+    runs = []
+    for use_cache in (True, True, False):
+        torch.manual_seed(1)
+        runs.append(generate(model, batch, use_cache=use_cache, **SAMPLING[mode]).sequences)
+    assert torch.equal(runs[0], runs[1]) and torch.equal(runs[0], runs[2])
+
+
+@both
+def test_scores_are_those_of_the_forward_pass(knowledge):
+    model, batch = tiny_model(knowledge=knowledge), as_tensors(random_stories(3))
+    output = generate(model, batch, output_logits=True)
+    logits = model(**context_of(batch), decoder_input_ids=output.sequences[:, :-1]).logits
+    for step, expected in enumerate(output.logits):
+        unfinished = (output.sequences[:, 1 : step + 1] != END).all(dim=1)
+        torch.testing.assert_close(logits[unfinished, step], expected[unfinished].to(logits.dtype))
+
+
+@pytest.mark.parametrize("mode", [*MODES, *SAMPLING])
+@pytest.mark.parametrize("given", [None, "config", "argument"])
+def test_unknown_padding_and_start_are_never_produced(mode, given):
+    model = tiny_model()
+    model.lm_head.bias.data[[0, 1, 2]] = 50.0
+    config = GenerationConfig(max_new_tokens=8, eos_token_id=END, pad_token_id=1, decoder_start_token_id=2)
+    own = {None: {}, "config": {"generation_config": config}, "argument": {"suppress_tokens": [9]}}[given]
+    model.lm_head.bias.data[9] = 60.0 if given == "argument" else 0.0
+    options = {**MODES, **SAMPLING}[mode]
+    if given == "config":
+        config.update(**options)
+        options = {}
+    sequences = model.generate(**context_of(as_tensors(random_stories(4))), **own, **options)
+    for row in sequences[:, 1:]:
+        words = without_padding(row)
+        assert not {0, 1, 2} & set(words)
+        assert given != "argument" or 9 not in words
+
+
+@both
+def test_attentions_come_with_the_ending(knowledge):
+    stories = random_stories(5)
+    model, batch = tiny_model(knowledge=knowledge), as_tensors(stories)
+    output = generate(model, batch, output_attentions=True, output_hidden_states=True)
+    num_words = batch["input_ids"].shape[2]
+    assert len(output.cross_attentions) == output.sequences.shape[1] - 1
+    assert all(step[0].shape == (3, 1, num_words) for step in output.cross_attentions)
+    if knowledge:
+        assert all(step[0].shape == (3, 1, num_words) for step in output.decoder_attentions)
+    expected = model(**context_of(batch), decoder_input_ids=output.sequences[:, :-1], output_attentions=True)
+    torch.testing.assert_close(
+        torch.cat([step[0] for step in output.cross_attentions], dim=1), expected.state_attentions
+    )
+    assert len(output.encoder_attentions) == (3 if knowledge else 1)
+    assert len(output.decoder_hidden_states[0]) == 1 + model.config.num_layers
+
+
+def test_greedy_follows_the_argmax():
+    model, batch = tiny_model(), as_tensors(random_stories(6, num_stories=1))
+    words = [2]
+    for _ in range(8):
+        logits = model(**context_of(batch), decoder_input_ids=torch.tensor([words])).logits[0, -1]
+        logits[[0, 1, 2]] = float("-inf")
+        words.append(int(logits.argmax()))
+        if words[-1] == END:
+            break
+    assert generate(model, batch).sequences[0].tolist() == words
+
+
+def test_wide_beams_are_exhaustive_search():
+    model, batch = tiny_model(seed=3), as_tensors(random_stories(7, num_stories=1))
+    words = range(END, model.config.vocab_size)
+    encoded = model.get_encoder()(**context_of(batch))
+    scores = []
+    for first in words:
+        logits = model(encoder_outputs=encoded, decoder_input_ids=torch.tensor([[2, first]])).logits[0]
+        steps = logits.log_softmax(-1)
+        scores.append(steps[0, first] + (0 if first == END else steps[1, END:].max()))
+    wide = {"num_beams": len(words), "max_new_tokens": 2, "length_penalty": 0.0, "early_stopping": "never"}
+    found = generate(model, batch, **wide).sequences_scores[0]
+    assert float(found) == pytest.approx(float(max(scores)), abs=1e-5)
+
+
+def test_streamer_stopping_and_own_processors():
+    model, batch = tiny_model(), as_tensors(random_stories(8, num_stories=1))
+
+    class Tokenizer:
+        def decode(self, ids, **kwargs):
+            return " ".join(map(str, ids)) + " "
+
+    class Collect(TextStreamer):
+        text = ""
+
+        def on_finalized_text(self, text, stream_end=False):
+            self.text += text
+
+    streamer = Collect(Tokenizer())
+    sequence = generate(model, batch, streamer=streamer).sequences[0]
+    assert streamer.text.split() == [str(int(word)) for word in sequence]
+
+    def only_eight(_, scores):
+        return torch.full_like(scores, float("-inf")).index_fill_(1, torch.tensor([8]), 0.0)
+
+    eights = generate(model, batch, logits_processor=LogitsProcessorList([only_eight])).sequences[0, 1:]
+    assert (eights == 8).all() and len(eights) == 8
+    stopped = generate(model, batch, stopping_criteria=StoppingCriteriaList([MaxTimeCriteria(0.0)]))
+    assert stopped.sequences.shape[1] == 2
+
+
+def test_an_encoded_story_and_no_story():
+    model, batch = tiny_model(), as_tensors(random_stories(9))
+    encoded = model.get_encoder()(**context_of(batch))
+    expected = generate(model, batch, num_beams=2).sequences
+    assert torch.equal(model.generate(encoder_outputs=encoded, num_beams=2, max_new_tokens=8), expected)
+    assert model.generate(max_new_tokens=3).shape[0] == 1, "without a story the start symbol is one"
+
+
+def test_modes_that_need_to_take_words_back_are_refused():
+    model, batch = tiny_model(), as_tensors(random_stories(10, num_stories=1))
+    with pytest.raises(ValueError, match="stateful"):
+        generate(model, batch, prompt_lookup_num_tokens=2)
+    with pytest.raises(ValueError, match="taken back"):
+        RecurrentCache().crop(1)
+
+
+def test_the_cache_moves_with_its_rows():
+    model, batch = tiny_model(), as_tensors(random_stories(11))
+    cache = model(**batch).past_key_values
+    assert isinstance(cache, RecurrentCache)
+    assert cache.get_seq_length() == batch["labels"].shape[1]
+    hidden, cell = cache.hidden.clone(), cache.cell.clone()
+    cache.reorder_cache(torch.tensor([2, 0, 0]))
+    assert torch.equal(cache.hidden, hidden[[2, 0, 0]]) and torch.equal(cache.cell, cell[[2, 0, 0]])
+    cache.batch_repeat_interleave(2)
+    assert torch.equal(cache.hidden, hidden[[2, 2, 0, 0, 0, 0]])
+    cache.reset()
+    assert cache.get_seq_length() == 0 and cache.hidden is None
