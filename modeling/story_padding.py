@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.nn import functional
 
 IGNORED_LABEL = -100
 
@@ -88,6 +89,15 @@ def pad_triples(stories: list, mask: torch.Tensor) -> tuple[torch.Tensor, torch.
                     triple_ids[story, sentence, word, : len(graph)] = torch.tensor(graph)
                     triple_mask[story, sentence, word, : len(graph)] = 1
     return triple_ids, triple_mask
+
+
+def fit_triples(
+    triple_ids: torch.Tensor, triple_mask: torch.Tensor, width: int | None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Room for `width` triples a word, or, if that is None, for as many as some word of the batch has (at least 1)."""
+    width = width or max(1, int(triple_mask.sum(dim=-1).max()))
+    missing = width - triple_mask.shape[-1]
+    return functional.pad(triple_ids, (0, 0, 0, missing)), functional.pad(triple_mask, (0, missing))
 
 
 def unpad_features(features: Mapping[str, Any]) -> dict[str, list]:

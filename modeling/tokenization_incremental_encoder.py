@@ -18,6 +18,7 @@ from .story_padding import (
     SizeLimits,
     StoryIds,
     dict_of_lists,
+    fit_triples,
     holds_stories,
     pad_labels,
     pad_stories,
@@ -39,7 +40,7 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
     ```python
     >>> batch = tokenizer(["Ann baked a cake. She burnt it.", "It rained."], return_tensors="pt")
     >>> {name: tuple(tensor.shape) for name, tensor in batch.items()}
-    {'input_ids': (2, 2, 5), 'attention_mask': (2, 2, 5), 'triple_ids': (2, 2, 5, 10, 3), 'triple_mask': (2, 2, 5, 10)}
+    {'input_ids': (2, 2, 5), 'attention_mask': (2, 2, 5), 'triple_ids': (2, 2, 5, 7, 3), 'triple_mask': (2, 2, 5, 7)}
     ```
 
     Calling it reads stories; `tokenize`, `encode` and `convert_*` treat text as one flat sequence, as everywhere in
@@ -325,9 +326,12 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
             word_ids, mask = pad_stories(features["input_ids"], self.pad_token_id, padding, limits)
             batch |= {"input_ids": word_ids, "attention_mask": mask}
             if "triple_ids" in features:
-                batch["triple_ids"], batch["triple_mask"] = pad_triples(features["triple_ids"], mask)
+                graphs = pad_triples(features["triple_ids"], mask)
             elif return_triples:
-                batch["triple_ids"], batch["triple_mask"] = self._lookup(word_ids, mask, triples)
+                graphs = self._lookup(word_ids, mask, triples)
+            if return_triples:
+                width = self._knowledge.max_triples if padding == "max_length" else None
+                batch["triple_ids"], batch["triple_mask"] = fit_triples(*graphs, width)
         if "labels" in features:
             batch["labels"] = pad_labels(features["labels"])
         return batch
