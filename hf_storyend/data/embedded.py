@@ -6,6 +6,9 @@ import json
 from importlib.resources import files
 from typing import TypedDict
 
+from ..modeling import IncrementalEncoderTokenizer, KnowledgeTable
+from .vocabulary import build_vocabulary
+
 
 class StoryRecord(TypedDict):
     """One story: the sentences of its context, and its ending."""
@@ -25,3 +28,15 @@ def embedded_triples() -> list[tuple[str, str, str]]:
     text = files("hf_storyend.assets").joinpath("triples.tsv").read_text(encoding="utf-8")
     rows = (line.split("\t") for line in text.splitlines())
     return [(head, relation, tail) for head, relation, tail in rows]
+
+
+def embedded_tokenizer() -> IncrementalEncoderTokenizer:
+    """A tokenizer for the embedded stories: their words, and the triples whose words are among them."""
+    sentences = [sentence for story in embedded_stories() for sentence in (*story["context"], story["ending"])]
+    vocabulary = build_vocabulary(sentences)
+    triples = [triple for triple in embedded_triples() if {triple[0], triple[2]} <= vocabulary.ids.keys()]
+    tokenizer = IncrementalEncoderTokenizer(vocab=vocabulary.ids)
+    tokenizer.word_forms = vocabulary.word_forms
+    tokenizer.knowledge = KnowledgeTable(sorted({relation for _, relation, _ in triples}))
+    tokenizer.add_triples(triples)
+    return tokenizer
