@@ -26,7 +26,9 @@ STORIES = [
 ]
 
 
-def train(model: IncrementalEncoderForEndingGeneration, tokenizer: IncrementalEncoderTokenizer, seconds: float) -> None:
+def train(
+    model: IncrementalEncoderForEndingGeneration, tokenizer: IncrementalEncoderTokenizer, seconds: float
+) -> None:
     """Adam on random batches until the time is up, the learning rate falling with it."""
     stories = embedded_stories()
     optimizer = torch.optim.AdamW(model.parameters(), lr=4e-3)
@@ -36,10 +38,8 @@ def train(model: IncrementalEncoderForEndingGeneration, tokenizer: IncrementalEn
         progress.update(int(elapsed) - progress.n)
         optimizer.param_groups[0]["lr"] = 4e-3 * 0.5 * (1 + math.cos(math.pi * elapsed / seconds))
         batch = [stories[row] for row in torch.randint(len(stories), (24,)).tolist()]
-        inputs = tokenizer(
-            [story["context"] for story in batch], text_target=[story["ending"] for story in batch], return_tensors="pt"
-        )
-        output = model(**inputs)
+        contexts, endings = [story["context"] for story in batch], [story["ending"] for story in batch]
+        output = model(**tokenizer(contexts, text_target=endings, return_tensors="pt"))
         output.loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 5.0)
         optimizer.step()
@@ -58,7 +58,9 @@ def main() -> None:
     tokenizer = embedded_tokenizer()
     config = IncrementalEncoderConfig.for_tokenizer(tokenizer, embedding_size=96, hidden_size=160, num_layers=1)
     model = IncrementalEncoderForEndingGeneration(config)
-    print(f"{model.num_parameters():,} parameters, {len(tokenizer):,} words, {len(tokenizer.knowledge)} with knowledge")
+    print(
+        f"{model.num_parameters():,} parameters, {len(tokenizer):,} words, {len(tokenizer.knowledge):,} with triples"
+    )
     train(model.train(), tokenizer, options.seconds)
 
     inputs = tokenizer(STORIES, return_tensors="pt")

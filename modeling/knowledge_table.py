@@ -181,9 +181,9 @@ def one_a_tail(triples: Iterable[Any], max_triples: int) -> list:
 def _checked_graphs(
     name: str, graphs: Mapping[str, Iterable[Triple]], relation_ids: Mapping[str, int], max_triples: int
 ) -> dict[str, list[Triple]]:
-    checked = {}
+    checked: dict[str, list[Triple]] = {}
     for words, triples in graphs.items():
-        rows = [tuple(triple) for triple in triples]
+        rows: list[Any] = [tuple(triple) for triple in triples]
         if len(rows) > max_triples:
             raise ValueError(f"`{name}[{words!r}]` has {len(rows)} triples; `max_triples` is {max_triples}.")
         for row in rows:

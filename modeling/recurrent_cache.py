@@ -40,12 +40,12 @@ class RecurrentCache(Cache):
         self.batch_select_indices(beam_idx)
 
     def batch_select_indices(self, indices: torch.Tensor) -> None:
-        if self.hidden is not None:
+        if self.hidden is not None and self.cell is not None:
             self.hidden = self.hidden.index_select(0, indices.to(self.hidden.device))
             self.cell = self.cell.index_select(0, indices.to(self.cell.device))
 
     def batch_repeat_interleave(self, repeats: int) -> None:
-        if self.hidden is not None:
+        if self.hidden is not None and self.cell is not None:
             self.hidden = self.hidden.repeat_interleave(repeats, dim=0)
             self.cell = self.cell.repeat_interleave(repeats, dim=0)
 

@@ -77,9 +77,12 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         eos_token: str = "</s>",
         **kwargs: Any,
     ):
-        if vocab is None and vocab_file is None:
+        if vocab is not None:
+            self._ids = _check_vocabulary(dict(vocab), "`vocab`")
+        elif vocab_file is not None:
+            self._ids = _check_vocabulary(_read_json(vocab_file), vocab_file)
+        else:
             raise ValueError("A tokenizer needs words: give `vocab_file` or `vocab`.")
-        self._ids = _check_vocabulary(dict(vocab) if vocab is not None else _read_json(vocab_file), vocab_file)
         self._words = {index: word for word, index in self._ids.items()}
         self.do_lower_case = do_lower_case
         self.split_contractions = split_contractions
@@ -306,7 +309,8 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
 
     def _word_ids(self, sentence: str) -> list[int]:
         words = split_words(sentence.lower() if self.do_lower_case else sentence, self.split_contractions)
-        ids, unknown = self._all_ids(), self._ids.get(str(self.unk_token))
+        ids = self._all_ids()
+        unknown = ids[str(self.unk_token)]
         return [ids.get(word, unknown) for word in words]
 
     def _all_ids(self) -> Mapping[str, int]:
@@ -434,7 +438,8 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
                 self._decode(row, skip_special_tokens, context=own, **kwargs)
                 for row, own in zip(rows, contexts, strict=True)
             ]
-        return self._decode(rows, skip_special_tokens, context=context, **kwargs)
+        one: Any = context
+        return self._decode(rows, skip_special_tokens, context=one, **kwargs)
 
     def batch_decode(
         self,
@@ -491,7 +496,7 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         text = normalize_text(text)
         return split_words(text.lower() if self.do_lower_case else text, self.split_contractions)
 
-    def _convert_token_to_id(self, token: str) -> int:
+    def _convert_token_to_id(self, token: str) -> int | None:
         return self._ids.get(token, self._ids.get(str(self.unk_token)))
 
     def _convert_id_to_token(self, index: int) -> str:
@@ -520,10 +525,10 @@ def _write_json(path: Path, content: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(content, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
 
 
-def _check_vocabulary(ids: dict[str, Any], origin: str | None) -> dict[str, int]:
+def _check_vocabulary(ids: dict[str, Any], origin: str) -> dict[str, int]:
     """Ids must be 0, 1, 2, ...: a hole or a double would give words the vectors of others."""
     if sorted(ids.values(), key=str) != sorted(range(len(ids)), key=str):
-        raise ValueError(f"{origin or '`vocab`'}: ids must be the whole numbers from 0 to {len(ids) - 1}, each once.")
+        raise ValueError(f"{origin}: ids must be the whole numbers from 0 to {len(ids) - 1}, each once.")
     return ids
 
 

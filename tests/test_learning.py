@@ -22,7 +22,7 @@ def with_ending(batch: dict, answers: torch.Tensor) -> dict:
 
 
 def knowledge_stories(num_stories: int, heads: range) -> dict:
-    """A head word stands somewhere in the last sentence; the answer is the tail of its triple, drawn for each story."""
+    """A head word stands in the last sentence; the answer is the tail of its triple, drawn for each story."""
     words = draw(FILLERS, num_stories, 2, 3)
     place = torch.randint(3, (num_stories,))
     rows, head, answers = torch.arange(num_stories), draw(heads, num_stories), draw(ANSWERS, num_stories)

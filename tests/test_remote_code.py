@@ -7,9 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import hf_storyend.modeling
 import pytest
 
+import hf_storyend.modeling
 from hf_storyend import IncrementalEncoderForEndingGeneration
 
 MODELING = Path(hf_storyend.modeling.__file__).parent

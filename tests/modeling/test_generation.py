@@ -2,9 +2,10 @@
 
 import pytest
 import torch
-from hf_storyend.modeling.recurrent_cache import RecurrentCache
 from story_cases import END, KNOWLEDGE, as_tensors, context_of, random_stories, tiny_model
 from transformers import GenerationConfig, LogitsProcessorList, MaxTimeCriteria, StoppingCriteriaList, TextStreamer
+
+from hf_storyend.modeling.recurrent_cache import RecurrentCache
 
 both = pytest.mark.parametrize("knowledge", KNOWLEDGE)
 MODES = {

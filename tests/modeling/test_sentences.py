@@ -1,11 +1,11 @@
 """Sentence splitting, case by case."""
 
 import pytest
-from hf_storyend.modeling.sentences import split_sentences
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_storyend.data.embedded import embedded_stories
+from hf_storyend.modeling.sentences import split_sentences
 
 
 @pytest.mark.parametrize(

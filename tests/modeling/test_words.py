@@ -1,11 +1,11 @@
 """Words out of text, and text out of words."""
 
 import pytest
-from hf_storyend.modeling.words import cased_forms, join_words, normalize_text, split_words
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_storyend.data.embedded import embedded_stories
+from hf_storyend.modeling.words import cased_forms, join_words, normalize_text, split_words
 
 
 @pytest.mark.parametrize(
