@@ -20,13 +20,13 @@ class StoryRecord(TypedDict):
 def embedded_stories() -> list[StoryRecord]:
     """All stories, in a fixed, shuffled order."""
     text = files("hf_storyend.assets").joinpath("stories.jsonl").read_text(encoding="utf-8")
-    return [json.loads(line) for line in text.splitlines()]
+    return [json.loads(line) for line in text.strip().split("\n")]
 
 
 def embedded_triples() -> list[tuple[str, str, str]]:
     """Commonsense triples: head, relation, tail, all lemmas."""
     text = files("hf_storyend.assets").joinpath("triples.tsv").read_text(encoding="utf-8")
-    rows = (line.split("\t") for line in text.splitlines())
+    rows = (line.split("\t") for line in text.strip().split("\n"))
     return [(head, relation, tail) for head, relation, tail in rows]
 
 

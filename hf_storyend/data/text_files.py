@@ -1,0 +1,104 @@
+"""Files as they come, plain or gzipped: text that is really UTF-8, or an error that says what is wrong with it."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from tqdm.auto import tqdm
+
+_GZIP_MARK = b"\x1f\x8b"
+_ZIP_MARK = b"PK\x03\x04"
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_LINES_A_PROGRESS_STEP = 1_000
+
+
+def read_text(path: str | Path) -> str:
+    """The whole text of a UTF-8 file, without a byte order mark; anything else is refused."""
+    with _open_bytes(path) as (stream, _):
+        content = stream.read()
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        # `error.object` is what was decoded: without the mark, if there was one.
+        offset = error.start + len(content) - len(error.object)
+        raise ValueError(_encoding_problem(path, content, offset, error.reason)) from error
+    if "\0" in text:
+        raise ValueError(_encoding_problem(path, content, content.index(b"\0"), "a zero byte"))
+    return text
+
+
+def split_lines(text: str) -> list[str]:
+    """The lines of a text without their ends, whatever the system that wrote it; blank ones at the end are dropped."""
+    lines = _LINE_END.split(text)
+    while lines and not lines[-1].strip():
+        lines.pop()
+    return lines
+
+
+@contextmanager
+def at_line(path: str | Path, line: int) -> Iterator[None]:
+    """Errors about what is found there get the file and the line in front."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{path}, line {line}: {error}.") from error
+
+
+def stream_lines(path: str | Path) -> Iterator[bytes]:
+    """The lines of a file of any size, one after the other, with a progress bar at a terminal."""
+    path = Path(path)
+    with (
+        _open_bytes(path) as (stream, raw),
+        tqdm(total=path.stat().st_size, desc=path.name, unit="B", unit_scale=True, disable=None) as bar,
+    ):
+        for number, line in enumerate(stream):
+            if number % _LINES_A_PROGRESS_STEP == 0:
+                bar.update(raw.tell() - bar.n)
+            yield line
+        bar.update(raw.tell() - bar.n)
+
+
+@contextmanager
+def _open_bytes(path: str | Path) -> Iterator[tuple[BinaryIO | io.BufferedReader, BinaryIO]]:
+    """The decompressed content, and the file below it for its position."""
+    with _opened(path) as raw:
+        start = raw.read(4)
+        raw.seek(0)
+        if start == _ZIP_MARK:
+            raise ValueError(f"{path} is a zip archive: unpack it and name the file that was inside.")
+        if not start.startswith(_GZIP_MARK):
+            if Path(path).suffix == ".gz":
+                raise ValueError(f"{path} is not a gzip file, though its name says so: it starts with {start!r}.")
+            yield raw, raw
+            return
+        try:
+            yield io.BufferedReader(gzip.GzipFile(fileobj=raw), 1 << 20), raw
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise ValueError(f"{path} is a truncated or damaged gzip file: {error}. Get it once more.") from error
+
+
+def _opened(path: str | Path) -> BinaryIO:
+    try:
+        return open(path, "rb")
+    except OSError as error:
+        raise ValueError(f"{path} can't be opened: {error.strerror}.") from error
+
+
+def _encoding_problem(path: str | Path, content: bytes, offset: int, reason: str) -> str:
+    line = 1 + content.count(b"\n", 0, offset)
+    place = f"{path}, line {line} (byte {offset}): not UTF-8 text ({reason})"
+    if reason == "unexpected end of data":
+        return f"{place}: the file was cut off inside a character. Get it once more."
+    if content.startswith(_UTF16_MARKS) or content.count(b"\0") > len(content) // 4:
+        return f"{place}: it looks like UTF-16. Convert it: iconv -f UTF-16 -t UTF-8."
+    if b"\0" in content or not content.decode("utf-8", "ignore").isascii():
+        return f"{place}, though other parts of the file are: it is damaged. Get it once more."
+    return f"{place}: it looks like Latin-1 or Windows-1252. Convert it: iconv -f WINDOWS-1252 -t UTF-8."
