@@ -40,7 +40,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: setup.py constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install -q -c constraints.txt -e .
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[demo]'
 	touch $@
 
 $(VENV)/.test: setup.py constraints.txt | $(BIN)/python

@@ -11,11 +11,16 @@ REQUIRED = [
     "accelerate>=1.10",
     "datasets>=4.0",
     "numpy>=1.26",
+    "rich>=13.0",
     "sacrebleu>=2.4",
     "safetensors>=0.5",
     "torch>=2.6",
+    "tqdm>=4.66",
     "transformers>=5.0,<6",
+    "typer>=0.15",
 ]
+# Lemmas and parts of speech, needed where a knowledge table is built, not where one is used.
+KNOWLEDGE = ["lemminflect>=0.2.3"]
 TEST = ["hypothesis>=6.100", "pytest>=8.0", "pytest-timeout>=2.3", "pytest-xdist>=3.6"]
 LINT = ["mypy>=1.15", "ruff>=0.12"]
 
@@ -28,11 +33,30 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.11",
     # modeling/ stands at the top because it travels alone; installed, it is a part of the package.
-    packages=["hf_storyend", "hf_storyend.data", "hf_storyend.assets", "hf_storyend.modeling"],
-    package_dir={"hf_storyend": "hf_storyend", "hf_storyend.modeling": "modeling"},
+    packages=[
+        "hf_storyend",
+        "hf_storyend.assets",
+        "hf_storyend.data",
+        "hf_storyend.knowledge",
+        "hf_storyend.modeling",
+        "hf_storyend.preparation",
+        "storyend_cli",
+    ],
+    # The command has a name of its own, too: `storyend --help` should not have to import torch.
+    package_dir={
+        "hf_storyend": "hf_storyend",
+        "hf_storyend.modeling": "modeling",
+        "storyend_cli": "hf_storyend/cli",
+    },
     package_data={"hf_storyend": ["py.typed"], "hf_storyend.assets": ["*.md", "*.jsonl", "*.tsv"]},
     install_requires=REQUIRED,
-    extras_require={"test": TEST + LINT, "dev": TEST + LINT},
+    extras_require={
+        "knowledge": KNOWLEDGE,
+        "demo": KNOWLEDGE,
+        "test": KNOWLEDGE + TEST + LINT,
+        "dev": KNOWLEDGE + TEST + LINT,
+    },
+    entry_points={"console_scripts": ["storyend = storyend_cli.main:main"]},
     classifiers=[
         "Development Status :: 3 - Alpha",
         "License :: OSI Approved :: Apache Software License",

@@ -1,0 +1,45 @@
+"""The commands of `storyend`, and how they fail."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+from rich.console import Console
+
+from .prepare_command import prepare
+
+app = typer.Typer(
+    help="Story endings by incremental encoding and commonsense knowledge.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback()
+def storyend() -> None:
+    """Story endings by incremental encoding and commonsense knowledge."""
+
+
+app.command()(prepare)
+
+
+def main() -> None:
+    """Run a command; what the user can mend is one line on standard error and exit code 2."""
+    try:
+        app()
+    except (ValueError, OSError, ImportError) as error:
+        Console(stderr=True, highlight=False).print(f"[bold red]Error:[/] {_escaped(error)}", soft_wrap=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        Console(stderr=True).print("Stopped.")
+        sys.exit(130)
+
+
+def _escaped(error: Exception) -> str:
+    return str(error).replace("[", r"\[")
+
+
+if __name__ == "__main__":
+    main()
