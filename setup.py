@@ -48,7 +48,7 @@ setup(
         "hf_storyend.modeling": "modeling",
         "storyend_cli": "hf_storyend/cli",
     },
-    package_data={"hf_storyend": ["py.typed"], "hf_storyend.assets": ["*.md", "*.jsonl", "*.tsv"]},
+    package_data={"hf_storyend": ["py.typed"], "hf_storyend.assets": ["*.jsonl", "*.tsv"]},
     install_requires=REQUIRED,
     extras_require={
         "knowledge": KNOWLEDGE,
