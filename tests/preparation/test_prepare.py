@@ -1,0 +1,172 @@
+"""From raw files to a directory that training starts from; the second time it is there already."""
+
+import gzip
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from datasets import load_from_disk
+
+from hf_storyend import IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
+from hf_storyend.data.embedded import embedded_stories
+from hf_storyend.preparation import PreparationOptions, prepare
+from hf_storyend.preparation.directory import written_aside
+
+
+@pytest.fixture
+def files(tmp_path) -> dict[str, Path]:
+    """A hundred stories, a dump of four lines and a few vectors, all gzipped."""
+    rows = [json.dumps(story) + "\n" for story in embedded_stories()[:100]]
+    stories, dump, vectors = tmp_path / "stories.jsonl.gz", tmp_path / "dump.csv.gz", tmp_path / "vectors.txt.gz"
+    stories.write_bytes(gzip.compress("".join(rows).encode()))
+    edges = [("cook", "UsedFor", "food"), ("house", "HasA", "door"), ("door", "UsedFor", "open")]
+    lines = [
+        f'/a/[/r/{r}/,/c/en/{h}/,/c/en/{t}/]\t/r/{r}\t/c/en/{h}\t/c/en/{t}\t{{"weight": 1.0}}\n' for h, r, t in edges
+    ]
+    dump.write_bytes(gzip.compress("".join([*lines, "not a line of a dump\n"]).encode()))
+    vectors.write_bytes(gzip.compress(b"the 0.1 0.2 0.3\na 0.3 0.1 0.2\nhe -0.1 0.5 0.4\n"))
+    return {"stories": stories, "conceptnet": dump, "glove": vectors}
+
+
+def small(**changes) -> PreparationOptions:
+    return replace(PreparationOptions(hidden_size=8, num_layers=1, embedding_size=6), **changes)
+
+
+def test_the_embedded_corpus_needs_no_files(tmp_path):
+    report = prepare(small(), tmp_path / "out")
+    model = IncrementalEncoderForEndingGeneration.from_pretrained(tmp_path / "out")
+    tokenizer = IncrementalEncoderTokenizer.from_pretrained(tmp_path / "out")
+    endings = model.generate(**tokenizer("Mei put a cake in the oven.", return_tensors="pt"), max_new_tokens=3)
+    assert endings.shape[0] == 1
+    tokenised = load_from_disk(tmp_path / "out" / "tokenised")
+    assert {name: len(rows) for name, rows in tokenised.items()} == {"train": 594, "validation": 33, "test": 33}
+    assert tokenised["train"].column_names == ["input_ids", "labels", "length"]
+    assert load_from_disk(tmp_path / "out" / "stories")["test"].column_names == ["context", "ending"]
+    assert json.loads((tmp_path / "out" / "report.json").read_text()) == {
+        name: value for name, value in report.items() if name != "cached"
+    }
+    assert report["stories"]["train"]["unknown_words"] == 0
+    assert report["stories"]["train"]["padding_by_length"] < report["stories"]["train"]["padding_as_they_come"]
+    assert "No story leaks" in report["leaks"]
+    page = (tmp_path / "out" / "report.md").read_text()
+    assert "| train | 594 |" in page and "Knowledge" in page
+
+
+def test_inflected_words_find_the_embedded_triples(tmp_path):
+    prepare(small(), tmp_path / "out")
+    tokenizer = IncrementalEncoderTokenizer.from_pretrained(tmp_path / "out")
+    assert tokenizer.knowledge.concepts["cakes"] == ["cake"]
+    assert tokenizer.knowledge.of("ovens") == [] or tokenizer.knowledge.of("ovens")[0][0] == "oven"
+
+
+def test_files_of_ones_own(files, tmp_path):
+    options = small(
+        stories=str(files["stories"]),
+        conceptnet=(str(files["conceptnet"]),),
+        glove=str(files["glove"]),
+        embedding_size=None,
+        vocab_size=300,
+        num_train=80,
+    )
+    report = prepare(options, tmp_path / "out")
+    assert [split["stories"] for split in report["stories"].values()] == [80, 10, 10]
+    assert report["vocabulary"]["size"] == 300 and report["stories"]["test"]["unknown_words"] > 0
+    assert "3 dimensions" in report["vectors"]
+    assert "1" in json.dumps(report["knowledge"]) and report["knowledge"]["num_malformed"] == 1
+    model = IncrementalEncoderForEndingGeneration.from_pretrained(tmp_path / "out")
+    tokenizer = IncrementalEncoderTokenizer.from_pretrained(tmp_path / "out")
+    vector = model.get_input_embeddings().weight[tokenizer.convert_tokens_to_ids("the")]
+    torch.testing.assert_close(vector.detach(), torch.tensor([0.1, 0.2, 0.3]))
+    assert tokenizer.knowledge.of("door") == [("door", "UsedFor", "open")]
+
+
+def test_the_same_again_is_a_cache_hit(files, tmp_path):
+    options = small(stories=str(files["stories"]))
+    first = prepare(options, tmp_path / "out")
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")}
+    second = prepare(options, tmp_path / "out")
+    assert not first["cached"] and second["cached"]
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")} == before
+    with pytest.raises(ValueError, match="was prepared from other inputs"):
+        prepare(replace(options, seed=1), tmp_path / "out")
+    files["stories"].write_bytes(gzip.compress(gzip.decompress(files["stories"].read_bytes()) * 2))
+    with pytest.raises(ValueError, match="was prepared from other inputs"):
+        prepare(options, tmp_path / "out")
+    assert prepare(options, tmp_path / "out", overwrite=True)["leaks"].startswith("Stories leak")
+
+
+def test_equal_inputs_give_equal_files(tmp_path):
+    for name in ("one", "two"):
+        prepare(small(), tmp_path / name)
+    for file in ("model.safetensors", "vocab.json", "knowledge.json", "report.json"):
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes(), file
+
+
+def test_a_directory_of_someone_else_is_left_alone(tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.tex").write_text("years of work")
+    with pytest.raises(ValueError, match="is not a prepared directory"):
+        prepare(small(), tmp_path / "out")
+    assert (tmp_path / "out" / "thesis.tex").read_text() == "years of work"
+
+
+def test_nothing_is_left_behind_by_a_failure(files, tmp_path):
+    files["glove"].write_bytes(b"the 0.1 0.2\na 0.1\n")
+    with pytest.raises(ValueError, match=r"vectors.txt.gz.*line 2"):
+        prepare(small(stories=str(files["stories"]), glove=str(files["glove"]), embedding_size=None), tmp_path / "out")
+    assert not (tmp_path / "out").exists() and not list(tmp_path.glob(".out*"))
+    with pytest.raises(ValueError, match="no-such-file is not a file"):
+        prepare(small(glove="no-such-file"), tmp_path / "out")
+
+
+def write_slowly(target: Path, letter: str) -> None:
+    with written_aside(target) as folder:
+        for name in "abc":
+            (folder / name).write_text(letter)
+            time.sleep(0.05)
+
+
+def test_two_processes_never_mix_their_files(tmp_path):
+    target = tmp_path / "out"
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=write_slowly, args=(target, letter)) for letter in "xyz"]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert len({path.read_text() for path in target.iterdir()}) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def storyend(*arguments: str, cwd: Path) -> subprocess.CompletedProcess:
+    command = [str(Path(sys.executable).parent / "storyend"), *arguments]
+    environment = {**os.environ, "COLUMNS": "160", "HF_DATASETS_CACHE": str(cwd / "cache")}
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment)
+
+
+def test_command(tmp_path):
+    arguments = ["prepare", "--output", "out", "--hidden-size", "8", "--embedding-size", "6", "--knowledge", "none"]
+    first = storyend(*arguments, cwd=tmp_path)
+    assert first.returncode == 0, first.stderr
+    assert "Prepared data" in first.stdout and "out is ready" in first.stdout
+    second = storyend(*arguments, "--json", cwd=tmp_path)
+    assert json.loads(second.stdout)["cached"] is True
+    assert json.loads(second.stdout)["options"]["knowledge"] is None
+
+
+def test_command_errors_are_one_line(tmp_path):
+    (tmp_path / "bad.jsonl").write_text('{"context": ["One."], "ending": "Two."}\n{"context": [], "ending": "x"}\n')
+    result = storyend("prepare", "--stories", "bad.jsonl", "--output", "out", cwd=tmp_path)
+    assert result.returncode == 2
+    assert "Traceback" not in result.stderr and len(result.stderr.strip().splitlines()) == 1
+    assert "bad.jsonl, line 2" in result.stderr
+    assert storyend("prepare", cwd=tmp_path).returncode == 2
+    help_page = storyend("prepare", "--help", cwd=tmp_path).stdout
+    assert "Example:" in help_page and "--conceptnet" in help_page
