@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 from rich.console import Console
 from rich.markdown import Markdown
+
+if TYPE_CHECKING:
+    from hf_storyend.knowledge import Policy
 
 
 class Encoder(StrEnum):
@@ -20,7 +23,7 @@ class Encoder(StrEnum):
     none = "none"
 
 
-class Policy(StrEnum):
+class KeptTriples(StrEnum):
     """Which triples of a word stay where it has too many."""
 
     weight = "weight"
@@ -47,7 +50,7 @@ def prepare(
     split_contractions: Annotated[bool, typer.Option(help="`didn't` as `did` and `n't`, or as one word.")] = True,
     knowledge: Annotated[Encoder, typer.Option(help="Knowledge encoder of the model.")] = Encoder.contextual_attention,
     max_triples: Annotated[int, typer.Option(min=1, help="Most triples a word.")] = 10,
-    policy: Annotated[Policy, typer.Option(help="Which triples stay.")] = Policy.weight_and_frequency,
+    policy: Annotated[KeptTriples, typer.Option(help="Which triples stay.")] = KeptTriples.weight_and_frequency,
     relation: Annotated[
         list[str] | None, typer.Option(help="Keep only this relation. Give it again for more.")
     ] = None,
@@ -87,7 +90,7 @@ def prepare(
         split_contractions=split_contractions,
         knowledge=None if knowledge is Encoder.none else knowledge.value,
         max_triples=max_triples,
-        policy=policy.value,
+        policy=cast("Policy", policy.value),
         relations=tuple(relation) if relation else None,
         min_weight=min_weight,
         inverse=inverse,

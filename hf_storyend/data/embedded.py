@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from importlib.resources import files
 from typing import TypedDict
 
-from ..modeling import IncrementalEncoderTokenizer, KnowledgeTable
+from ..knowledge import Edge, build_knowledge_table
+from ..modeling import IncrementalEncoderTokenizer
 from .vocabulary import build_vocabulary
 
 
@@ -31,12 +33,16 @@ def embedded_triples() -> list[tuple[str, str, str]]:
 
 
 def embedded_tokenizer() -> IncrementalEncoderTokenizer:
-    """A tokenizer for the embedded stories: their words, and the triples whose words are among them."""
+    """A tokenizer for the embedded stories: their words, and the triples that those retrieve."""
     sentences = [sentence for story in embedded_stories() for sentence in (*story["context"], story["ending"])]
     vocabulary = build_vocabulary(sentences)
-    triples = [triple for triple in embedded_triples() if {triple[0], triple[2]} <= vocabulary.ids.keys()]
     tokenizer = IncrementalEncoderTokenizer(vocab=vocabulary.ids)
     tokenizer.word_forms = vocabulary.word_forms
-    tokenizer.knowledge = KnowledgeTable(sorted({relation for _, relation, _ in triples}))
-    tokenizer.add_triples(triples)
+    tokenizer.knowledge = build_knowledge_table(embedded_edges(), vocabulary.ids, counts=vocabulary.counts)
     return tokenizer
+
+
+def embedded_edges() -> Iterator[Edge]:
+    """The triples as edges of weight 1, for building a knowledge table."""
+    for head, relation, tail in embedded_triples():
+        yield Edge(head, relation, tail, 1.0, None, None)

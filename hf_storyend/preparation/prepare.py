@@ -12,14 +12,14 @@ from typing import Any
 import torch
 from datasets import DatasetDict
 
-from ..data.embedded import embedded_triples
+from ..data.embedded import embedded_edges
 from ..data.embeddings import WordVectors, load_word_vectors
 from ..data.leaks import find_leaks
 from ..data.splits import split_stories
 from ..data.stories import EMBEDDED, load_stories
 from ..data.tokenised import tokenise_stories
 from ..data.vocabulary import Vocabulary, build_vocabulary
-from ..knowledge import Edge, ReadReport, build_knowledge_table, read_edges
+from ..knowledge import Policy, ReadReport, build_knowledge_table, read_edges
 from ..modeling import (
     IncrementalEncoderConfig,
     IncrementalEncoderForEndingGeneration,
@@ -63,7 +63,7 @@ class PreparationOptions:
     split_contractions: bool = True
     knowledge: str | None = "contextual_attention"
     max_triples: int = 10
-    policy: str = "weight_and_frequency"
+    policy: Policy = "weight_and_frequency"
     relations: tuple[str, ...] | None = None
     min_weight: float | None = None
     inverse: bool = False
@@ -103,9 +103,10 @@ def prepare(
             "inputs": inputs,
             **_write(options, folder, num_proc),
         }
-        (folder / REPORT).write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        text = json.dumps(report, indent=1, ensure_ascii=False)
+        (folder / REPORT).write_text(text + "\n", encoding="utf-8")
         (folder / "report.md").write_text(describe_report(report), encoding="utf-8")
-    return {**report, "cached": False}
+    return {**json.loads(text), "cached": False}
 
 
 def _input_files(options: PreparationOptions) -> dict[str, str]:
@@ -170,7 +171,7 @@ def _knowledge(options: PreparationOptions, vocabulary: Vocabulary, report: Read
     if options.conceptnet:
         edges = read_edges(options.conceptnet, min_weight=options.min_weight, report=report)
     elif options.stories == EMBEDDED:
-        edges = (Edge(*triple, 1.0, None, None) for triple in embedded_triples())
+        edges = embedded_edges()
     else:
         return KnowledgeTable(max_triples=options.max_triples)
     return build_knowledge_table(
