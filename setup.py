@@ -11,6 +11,7 @@ REQUIRED = [
     "accelerate>=1.10",
     "datasets>=4.0",
     "numpy>=1.26",
+    "pyarrow>=15.0",
     "rich>=13.0",
     "sacrebleu>=2.4",
     "safetensors>=0.5",
@@ -19,8 +20,8 @@ REQUIRED = [
     "transformers>=5.0,<6",
     "typer>=0.15",
 ]
-# Lemmas and parts of speech, needed where a knowledge table is built, not where one is used.
-KNOWLEDGE = ["lemminflect>=0.2.3"]
+# Needed where a knowledge table is built, not where one is used: lemmas and parts of speech; a faster gzip.
+KNOWLEDGE = ["isal>=1.7", "lemminflect>=0.2.3"]
 TEST = ["hypothesis>=6.100", "pytest>=8.0", "pytest-timeout>=2.3", "pytest-xdist>=3.6"]
 LINT = ["mypy>=1.15", "ruff>=0.12"]
 

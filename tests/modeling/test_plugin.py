@@ -35,7 +35,9 @@ def test_saved_and_loaded_it_is_the_same(knowledge, tmp_path):
         assert type(loaded) is IncrementalEncoderForEndingGeneration
         assert loaded.config.to_diff_dict() == model.config.to_diff_dict()
         assert loaded.generation_config.num_beams == 3
-        assert torch.equal(loaded(**batch).logits, model(**batch).logits)
+        assert all(torch.equal(weight, model.state_dict()[name]) for name, weight in loaded.state_dict().items())
+        # Weights in a mapped file lie at other addresses, for which a product may be summed in another order.
+        torch.testing.assert_close(loaded(**batch).logits, model(**batch).logits, rtol=1e-5, atol=1e-6)
     assert type(AutoConfig.from_pretrained(tmp_path)) is IncrementalEncoderConfig
 
 
@@ -76,7 +78,7 @@ def test_device_map(device_map, tmp_path):
     model, batch = tiny_model(torch.float32), as_tensors(random_stories(0))
     model.save_pretrained(tmp_path)
     loaded = AutoModel.from_pretrained(tmp_path, device_map=device_map)
-    assert torch.equal(loaded(**batch).logits, model(**batch).logits)
+    torch.testing.assert_close(loaded(**batch).logits, model(**batch).logits, rtol=1e-5, atol=1e-6)
     expected = model.generate(**context_of(batch), max_new_tokens=5)
     assert torch.equal(loaded.generate(**context_of(batch), max_new_tokens=5), expected)
 

@@ -1,0 +1,107 @@
+"""Lemmas and parts of speech of English words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache, lru_cache
+from typing import Any
+
+# Words that join others and name nothing, auxiliary verbs among them. Dictionaries list many as nouns too (`her`,
+# `this`, `in`), and in stories they are next to never that.
+FUNCTION_WORDS = frozenset(
+    """
+    a an the this that these those each every either neither some any no all both few many much more most less least
+    several such another other others else enough own same
+    i me my mine myself you your yours yourself yourselves he him his himself she her hers herself it its itself
+    we us our ours ourselves they them their theirs themselves one ones oneself who whom whose which what whoever
+    whatever something someone somebody anything anyone anybody everything everyone everybody nothing none nobody
+    about above across after against along among around as at before behind below beneath beside besides between
+    beyond by despite down during except for from in inside into near of off on onto out outside over per since than
+    through throughout till to toward towards under underneath until unto up upon via with within without
+    and but or nor so yet if because although though unless whereas whether while when whenever where wherever why how
+    not n't no yes ca wo cannot then there here now too very just also only even ever never again away soon
+    am are be been being is was were have has had having do does did doing done 's 're 'm 've 'll 'd
+    can could may might must ought shall should will would
+    zero two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
+    eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand
+    mr mrs ms dr oh hey hi wow ok okay alas
+    """.split()
+)
+
+PARTICLES = frozenset("away back down in off on out over up".split())
+
+_REGULAR_ENDINGS = ("s", "ed", "ing")
+
+
+@lru_cache(maxsize=1 << 17)
+def lemmas(word: str) -> tuple[str, ...]:
+    """
+    The nouns and verbs that a word in lower case can be a form of, itself included, the likeliest first; none for
+    function words and for what is no noun or verb.
+
+    Words in the dictionary have the lemmas given there. Rules are for the others, if they end like a form (`burgers`,
+    `texted`), and what they make up need not exist (`christmas`: christma). A form that is a word of its own as well
+    comes after its verb where the verb is irregular (`felt`: feel, felt) and before it where the verb is regular
+    (`running`: running, run).
+    """
+    if not is_content_word(word):
+        return ()
+    readings = _dictionary()(word)
+    if not readings:
+        return _distinct([word, *_lemmas_by_rule(word)])
+    nouns = [lemma for part in ("NOUN", "PROPN") for lemma in readings.get(part, ())]
+    verbs = list(readings.get("VERB", ()))
+    is_irregular = any(verb != word for verb in verbs) and not word.endswith(_REGULAR_ENDINGS)
+    itself = [lemma for lemma in (*nouns, *verbs) if lemma == word]
+    if is_irregular:
+        return _distinct([*(verb for verb in verbs if verb != word), *nouns, *itself])
+    return _distinct([*itself, *nouns, *verbs])
+
+
+def is_content_word(word: str) -> bool:
+    """Whether it is a word at all, and not one that only joins others."""
+    is_word = word[:1].isalpha() and all(part.isalnum() for part in word.replace("'", "-").split("-"))
+    return is_word and word not in FUNCTION_WORDS
+
+
+def is_noun_or_verb(word: str) -> bool:
+    """
+    Whether a word in lower case can be a noun or a verb, in any form. One that the dictionary doesn't know is taken
+    for a noun: new words and names nearly always are.
+    """
+    return bool(lemmas(word))
+
+
+def is_in_dictionary(word: str) -> bool:
+    """Whether the dictionary has the word, as any part of speech."""
+    return bool(_dictionary()(word))
+
+
+def _lemmas_by_rule(word: str) -> list[str]:
+    # Elsewhere the rules see Latin plurals in names: `barbara` would be a form of `bar`.
+    if not word.endswith(_REGULAR_ENDINGS):
+        return []
+    return [lemma for part in ("NOUN", "VERB") for lemma in _rules()(word, part)[part]]
+
+
+def _distinct(found: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(lemma for lemma in found if lemma not in FUNCTION_WORDS))
+
+
+def _dictionary() -> Any:
+    return _lemminflect().getAllLemmas
+
+
+def _rules() -> Any:
+    return _lemminflect().getAllLemmasOOV
+
+
+@cache
+def _lemminflect() -> Any:
+    try:
+        import lemminflect
+    except ImportError as error:
+        raise ImportError(
+            'Lemmas need lemminflect. Install it with `pip install "hf_storyend[knowledge]"`.'
+        ) from error
+    return lemminflect
