@@ -66,12 +66,15 @@ def describe_report(report: dict[str, Any]) -> str:
         "",
         f"**Vocabulary**: {vocabulary['size']:,} words, {vocabulary['coverage']:.2%} of the running words of train.",
         "",
-        "**Leaks**: " + report["leaks"],
-        "",
-        "**Knowledge**: " + (describe(report["knowledge"]) if report["knowledge"] else "none"),
-        "",
-        "**Word vectors**: " + (report["vectors"] or "drawn at random"),
-        "",
+        *_section("Leaks", report["leaks"]),
+        *_section("Knowledge", describe(report["knowledge"]) if report["knowledge"] else "none"),
+        *_section("Word vectors", report["vectors"] or "drawn at random"),
         f"**Model**: {model['parameters']:,} parameters, knowledge: {model['knowledge'] or 'none'}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _section(title: str, text: str) -> list[str]:
+    """A line a bullet; indented lines stay part of the one above."""
+    bullets = [line if line.startswith((" ", "-")) else f"- {line}" for line in text.split("\n")]
+    return [f"**{title}**:", "", *bullets, ""]
