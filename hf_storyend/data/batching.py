@@ -20,7 +20,7 @@ class LengthBuckets:
     processes, and the stories of a step do not depend on how many processes there are.
 
     Args:
-        lengths (`Sequence[int]`): Length of each story, for example its number of words.
+        lengths (`Sequence[int]`): Length of each story: best that of its longest sentence, which decides the padding.
         batch_size (`int`): Stories in a step, all processes together; a multiple of `num_processes`.
         seed (`int`, *optional*, defaults to 0): Together with the epoch it decides the order.
         shuffle (`bool`, *optional*, defaults to `True`): Without it, stories come by length, always in one order.

@@ -22,9 +22,9 @@ def tokenise_stories(
     max_length: int | None = None,
 ) -> DatasetDict:
     """
-    `context` and `ending` of every split as `input_ids`, `labels` and `length`, the number of words to read and
-    write. Sentences longer than `max_length` words are cut. For the same stories and words the result is read from the
-    cache of `datasets`, also by another process.
+    `context` and `ending` of every split as `input_ids`, `labels` and `length`: the words of the longest sentence,
+    which decide how much a batch is padded. Sentences of more than `max_length` words are cut. For the same stories and
+    words the result is read from the cache of `datasets`, also by another process.
     """
     return DatasetDict(
         {name: _tokenise_split(rows, name, tokenizer, num_proc, max_length) for name, rows in stories.items()}
@@ -76,8 +76,5 @@ def _read_rows(
         max_length=max_length,
         return_triples=False,
     )
-    lengths = [
-        sum(map(len, story)) + len(ending)
-        for story, ending in zip(features["input_ids"], features["labels"], strict=True)
-    ]
+    lengths = [max(map(len, story)) for story in features["input_ids"]]
     return {"input_ids": features["input_ids"], "labels": features["labels"], "length": lengths}
