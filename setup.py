@@ -7,21 +7,22 @@ from setuptools import setup
 HERE = Path(__file__).parent
 VERSION = "0.1.0.dev0"
 
+# The lower ends are the oldest versions that the tests were run with.
 REQUIRED = [
     "accelerate>=1.10",
-    "datasets>=4.0",
-    "numpy>=1.26",
-    "pyarrow>=15.0",
-    "rich>=13.0",
-    "sacrebleu>=2.4",
-    "safetensors>=0.5",
-    "torch>=2.6",
+    "datasets>=4.4",
+    "numpy>=2.0",
+    "pyarrow>=21.0",
+    "rich>=13.9",
+    "sacrebleu>=2.4.3",
+    "safetensors>=0.8",
+    "torch>=2.13",
     "tqdm>=4.66",
-    "transformers>=5.0,<6",
-    "typer>=0.15",
+    "transformers>=5.14,<6",
+    "typer>=0.15.4",
 ]
 # Needed where a knowledge table is built, not where one is used: lemmas and parts of speech; a faster gzip.
-KNOWLEDGE = ["isal>=1.7", "lemminflect>=0.2.3"]
+KNOWLEDGE = ["isal>=1.7.1", "lemminflect>=0.2.3"]
 TEST = ["hypothesis>=6.100", "pytest>=8.0", "pytest-timeout>=2.3", "pytest-xdist>=3.6"]
 LINT = ["mypy>=1.15", "ruff>=0.12"]
 

@@ -10,6 +10,7 @@ from torch.nn import functional
 from transformers.utils import ModelOutput
 
 from .configuration_incremental_encoder import IncrementalEncoderConfig
+from .fused_reading import can_read_fused, read_fused
 from .knowledge_encoders import build_knowledge_encoder
 from .lstm import ContextLSTM, LSTMState, keep_state_where, stack_state, unstack_state
 from .multi_source_attention import MultiSourceAttention, SentenceMemory
@@ -61,7 +62,8 @@ class Reading:
     word_vectors: torch.Tensor  # [B, J, E]
     layer_states: list[torch.Tensor]  # a layer: [B, J, D]
     state: LSTMState
-    attention: torch.Tensor | None  # [B, J, S, L']; None if there was no sentence to attend to
+    # [B, J, S, L'], for looking at: it may pass no gradient. None if there was no sentence to attend to.
+    attention: torch.Tensor | None
 
     @property
     def states(self) -> torch.Tensor:
@@ -154,18 +156,33 @@ class IncrementalStoryEncoder(nn.Module):
     ) -> Reading:
         """Read word_ids [B, J] from `state` on, attending to `memory`; steps not in `step_mask` [B, J] do nothing."""
         word_vectors = self.embed_tokens(word_ids)
-        word_gates = self.lstm.project_words(word_vectors)
-        steps, attentions = [], []
-        for step in range(word_ids.shape[1]):
-            top_hidden = state[-1][0]
-            context, attention = self.attention(top_hidden, memory)
-            new_state = self.lstm(word_gates[:, step], context, state)
-            state = new_state if step_mask is None else keep_state_where(step_mask[:, step], new_state, state)
-            steps.append([hidden for hidden, _ in state])
-            attentions.append(attention)
-        layer_states = [torch.stack(hiddens, dim=1) for hiddens in zip(*steps, strict=True)]
-        attention = None if memory is None else torch.stack(attentions, dim=1)
-        return Reading(word_vectors, layer_states, state, attention)
+        recurrence = read_fused if can_read_fused(self.lstm, word_ids, step_mask) else read_step_by_step
+        return Reading(word_vectors, *recurrence(self.lstm, self.attention, word_vectors, state, memory, step_mask))
+
+
+def read_step_by_step(
+    lstm: ContextLSTM,
+    attention: MultiSourceAttention,
+    word_vectors: torch.Tensor,
+    state: LSTMState,
+    memory: SentenceMemory | None,
+    step_mask: torch.Tensor | None,
+) -> tuple[list[torch.Tensor], LSTMState, torch.Tensor | None]:
+    """States of each layer [B, J, D], state after the last step and attention [B, J, S, L'], by a plain loop."""
+    word_gates = lstm.project_words(word_vectors)
+    steps, attentions = [], []
+    for step in range(word_vectors.shape[1]):
+        top_hidden = state[-1][0]
+        context, weights = attention(top_hidden, memory)
+        new_state = lstm(word_gates[:, step], context, state)
+        state = new_state if step_mask is None else keep_state_where(step_mask[:, step], new_state, state)
+        steps.append([hidden for hidden, _ in state])
+        attentions.append(weights)
+    layer_states = [torch.stack(hiddens, dim=1) for hiddens in zip(*steps, strict=True)]
+    if memory is None:
+        return layer_states, state, None
+    stacked = torch.stack(attentions, dim=1)
+    return layer_states, state, stacked if step_mask is None else stacked * step_mask[..., None, None]
 
 
 def _stack_hidden_states(readings: list[Reading]) -> tuple[torch.Tensor, ...]:
