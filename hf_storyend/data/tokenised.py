@@ -23,8 +23,8 @@ def tokenise_stories(
 ) -> DatasetDict:
     """
     `context` and `ending` of every split as `input_ids`, `labels` and `length`: the words of the longest sentence,
-    which decide how much a batch is padded. Sentences of more than `max_length` words are cut. For the same stories and
-    words the result is read from the cache of `datasets`, also by another process.
+    which decide how much a batch is padded. Sentences of more than `max_length` words are cut. For the same stories
+    and words the result is read from the cache of `datasets`, also by another process.
     """
     return DatasetDict(
         {name: _tokenise_split(rows, name, tokenizer, num_proc, max_length) for name, rows in stories.items()}
