@@ -16,6 +16,9 @@ from hf_storyend import IncrementalEncoderConfig, IncrementalEncoderForEndingGen
 
 IGNORED = -100
 
+State = list[tuple[torch.Tensor, torch.Tensor]]  # hidden state and cell of each layer
+Memory = tuple[torch.Tensor, torch.Tensor | None, torch.Tensor]  # states, graph vectors and mask of a sentence
+
 
 class PlainGraphAttention(nn.Module):
     """Graph vectors of one sentence by graph attention, at every position."""
@@ -111,7 +114,9 @@ class PlainLoop(nn.Module):
         _, logits, _ = self.read(words, torch.ones_like(words, dtype=torch.bool), state, memory)
         return (loss + sum_of_losses(logits, labels)) / (labels != IGNORED).sum()
 
-    def read(self, words, steps, state, memory) -> tuple[torch.Tensor, torch.Tensor, list]:
+    def read(
+        self, words: torch.Tensor, steps: torch.Tensor, state: State, memory: Memory | None
+    ) -> tuple[torch.Tensor, torch.Tensor, State]:
         """States [B, J, D] and logits [B, J, V] of every step, and the state after the last one."""
         states, logits = [], []
         vectors = self.embed_tokens(words)
@@ -127,7 +132,7 @@ class PlainLoop(nn.Module):
             logits.append(self.lm_head(below))
         return torch.stack(states, dim=1), torch.stack(logits, dim=1), state
 
-    def context(self, query: torch.Tensor, memory: tuple | None) -> torch.Tensor:
+    def context(self, query: torch.Tensor, memory: Memory | None) -> torch.Tensor:
         if memory is None:
             return torch.zeros_like(query)
         states, graphs, mask = memory
@@ -136,7 +141,9 @@ class PlainLoop(nn.Module):
             reads.append(attend(query @ self.knowledge_scorer.weight, graphs, mask))
         return self.merge(torch.cat(reads, dim=1))
 
-    def graph_vectors(self, triple_ids, triple_mask, sentence: int, states: torch.Tensor) -> torch.Tensor | None:
+    def graph_vectors(
+        self, triple_ids: torch.Tensor, triple_mask: torch.Tensor, sentence: int, states: torch.Tensor
+    ) -> torch.Tensor | None:
         if self.config.knowledge is None:
             return None
         heads, relations, tails = triple_ids[:, sentence].unbind(-1)

@@ -141,7 +141,7 @@ def test_wide_beams_are_exhaustive_search():
         scores.append(steps[0, first] + (0 if first == END else steps[1, END:].max()))
     wide = {"num_beams": len(words), "max_new_tokens": 2, "length_penalty": 0.0, "early_stopping": "never"}
     found = generate(model, batch, **wide).sequences_scores[0]
-    assert float(found) == pytest.approx(float(max(scores)), abs=1e-5)
+    assert found.item() == pytest.approx(max(scores).item(), abs=1e-5)
 
 
 def test_streamer_stopping_and_own_processors():
