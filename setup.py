@@ -11,14 +11,14 @@ VERSION = "0.1.0.dev0"
 REQUIRED = [
     "accelerate>=1.10",
     "datasets>=4.4",
-    "numpy>=2.0",
+    "numpy>=2.1.3",
     "pyarrow>=21.0",
-    "rich>=13.9",
+    "rich>=13.9.4",
     "sacrebleu>=2.4.3",
     "safetensors>=0.8",
     "torch>=2.13",
-    "tqdm>=4.66",
-    "transformers>=5.14,<6",
+    "tqdm>=4.66.6",
+    "transformers>=5.14.1,<6",
     "typer>=0.15.4",
 ]
 # Needed where a knowledge table is built, not where one is used: lemmas and parts of speech; a faster gzip.

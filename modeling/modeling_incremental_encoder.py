@@ -284,6 +284,8 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
     ) -> tuple[Reading, RecurrentCache]:
         """Read the words of the ending so far, from the cache's state or, at the start, from the encoder's."""
         cache = RecurrentCache() if cache is None else cache
+        if not hasattr(cache, "hidden"):
+            raise ValueError(f"`past_key_values` must be a `RecurrentCache`; got {type(cache).__name__}.")
         state = encoder_outputs.state if cache.hidden is None else unstack_state(cache.hidden, cache.cell)
         reading = self.encoder.read(word_ids, state, encoder_outputs.memory)
         cache.update_state(*stack_state(reading.state), num_new_words=word_ids.shape[1])

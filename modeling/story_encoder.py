@@ -34,7 +34,7 @@ class StoryEncoderOutput(ModelOutput):
         attentions (`tuple`, *optional*):
             State attention and knowledge attention, both `[B, K, L + 1, L]`: what each step gave to each word of
             the sentence before it (zero in the first); then the weights `[B, K, L, N]` of the triples inside each
-            word's graph. Without knowledge, only the first.
+            word's graph. Without knowledge, only the first. They are for looking at and may carry no gradient.
     """
 
     last_hidden_state: torch.Tensor | None = None

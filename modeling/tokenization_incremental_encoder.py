@@ -101,8 +101,6 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         )
         self._check_knowledge(self._knowledge, knowledge_file)
 
-    # -- knowledge ---------------------------------------------------------------------------------------------------
-
     @property
     def knowledge(self) -> KnowledgeTable:
         """The table that triples are looked up in; `add_triples` extends it."""
@@ -177,8 +175,6 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         # What can be made anew is left out, so that the fingerprint of cached data sets does not depend on it.
         return {**super().__getstate__(), "_triple_tensors": None}
 
-    # -- stories to tensors ------------------------------------------------------------------------------------------
-
     def __call__(
         self,
         text: Story | Sequence[Story] | None = None,
@@ -218,6 +214,8 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         """
         if text is None and text_target is None:
             raise ValueError("Give a story as `text`, an ending as `text_target`, or both.")
+        if triples and not return_triples:
+            raise ValueError("`triples` were given, but `return_triples=False` would drop them.")
         limits = self._limits(truncation, max_length, max_sentences)
         features: dict[str, list] = {}
         if text is not None:
@@ -302,9 +300,8 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
             ids = self._word_ids(normalize_text(ending))
             if not ids:
                 raise ValueError(f"Ending {row} has no word: {ending!r}.")
-            if len(ids) >= len(limits.cut_words([*ids, 0])):
-                ids = limits.cut_words([*ids, 0])[:-1]
-            rows.append([*ids, self.eos_token_id])
+            # However short an ending is cut, it ends.
+            rows.append([*limits.cut_words([*ids, self.eos_token_id])[:-1], self.eos_token_id])
         return rows
 
     def _word_ids(self, sentence: str) -> list[int]:
@@ -418,8 +415,6 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
             return BatchEncoding({name: tensor.tolist() for name, tensor in batch.items()})
         raise ValueError(f"`return_tensors` must be 'pt', 'np' or None; got {return_tensors!r}.")
 
-    # -- ids to text -------------------------------------------------------------------------------------------------
-
     def decode(
         self,
         token_ids: Any,
@@ -482,8 +477,6 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
 
     def convert_tokens_to_string(self, tokens: list[str]) -> str:
         return join_words(tokens, self.word_forms)
-
-    # -- what the base class asks for --------------------------------------------------------------------------------
 
     @property
     def vocab_size(self) -> int:

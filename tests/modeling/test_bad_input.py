@@ -3,6 +3,7 @@
 import pytest
 import torch
 from story_cases import NUM_RELATIONS, NUM_WORDS, as_tensors, random_stories, tiny_config, tiny_model
+from transformers import DynamicCache
 
 
 @pytest.fixture
@@ -96,6 +97,11 @@ def test_a_word_behind_padding(batch):
 def test_limits(batch, limit, message):
     with pytest.raises(ValueError, match=message):
         tiny_model(**limit)(**batch)
+
+
+def test_a_cache_of_another_kind(batch):
+    with pytest.raises(ValueError, match="`past_key_values` must be a `RecurrentCache`; got DynamicCache"):
+        tiny_model()(**batch, past_key_values=DynamicCache())
 
 
 def test_generate_refuses_the_same(batch):

@@ -77,6 +77,8 @@ def test_truncation_and_padding_to_a_size(tokenizer):
     cut = tokenizer(STORY, text_target="The cake was burnt.", truncation=True, max_length=3, max_sentences=1)
     assert tokenizer.convert_ids_to_tokens(cut["input_ids"][0]) == ["they", "did", "n't"]
     assert tokenizer.convert_ids_to_tokens(cut["labels"]) == ["the", "cake", "</s>"]
+    assert tokenizer(text_target="Why?", truncation=True, max_length=1)["labels"] == [tokenizer.eos_token_id]
+    assert tokenizer(text_target="Why?", truncation=True, max_length=3)["labels"] == tokenizer.encode("Why?")
     fixed = tokenizer(STORY, padding="max_length", max_length=20, max_sentences=4, return_tensors="pt")
     assert fixed["input_ids"].shape == (1, 4, 20) and fixed["triple_ids"].shape == (1, 4, 20, 3, 3)
     with pytest.raises(ValueError, match="`max_length` is 3: pass `truncation=True`"):
@@ -168,6 +170,7 @@ def test_unknown_words_and_relations_are_reported(tokenizer, caplog):
         ({"text": STORY, "padding": "short", "return_tensors": "pt"}, "`padding` must be"),
         ({"text": STORY, "padding": False, "return_tensors": "pt"}, "pass `padding=True`"),
         ({"text": STORY, "return_tensors": "tf"}, "`return_tensors` must be"),
+        ({"text": STORY, "triples": [("oven", "UsedFor", "film")], "return_triples": False}, "would drop them"),
     ],
 )
 def test_bad_stories(tokenizer, arguments, message):
@@ -244,12 +247,14 @@ def test_pickled_the_same_before_and_after_use(tokenizer):
     )
 
 
-def test_added_words_are_words(tokenizer):
+def test_added_words_are_words(tokenizer, tmp_path):
     assert tokenizer.add_tokens(["pizza"]) == 1
     ids = tokenizer("A pizza.")["input_ids"][0]
     assert ids[1] == len(tokenizer) - 1 and tokenizer.decode(ids) == "A pizza."
     tokenizer.add_triples([("oven", "UsedFor", "pizza")])
-    assert triples_at(tokenizer, tokenizer("The oven.", return_tensors="pt"), "oven")[0][2] == "pizza"
+    tokenizer.save_pretrained(tmp_path)
+    for own in (tokenizer, IncrementalEncoderTokenizer.from_pretrained(tmp_path)):
+        assert triples_at(own, own("The oven.", return_tensors="pt"), "oven")[0][2] == "pizza"
 
 
 def test_collators_pad_and_look_up(tokenizer):
