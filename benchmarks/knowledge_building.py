@@ -178,7 +178,8 @@ def show(results: dict[str, object], indent: str = "") -> None:
             print(f"{name}:")
             show(value, indent="  ")
         else:
-            print(f"{indent}{name.replace('_', ' '):34}{value:16,.1f}")
+            number = f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
+            print(f"{indent}{name.replace('_', ' '):34}{number:>16}")
 
 
 if __name__ == "__main__":
