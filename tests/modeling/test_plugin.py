@@ -59,7 +59,7 @@ def test_initial_weights():
     for bias in forget:
         assert (bias[size : 2 * size] == 1).all() and bias.sum() == size
     assert model.lm_head.bias.abs().max() == 0
-    assert float(model.encoder.embed_tokens.weight.std()) == pytest.approx(1.0, rel=0.2)
+    assert model.encoder.embed_tokens.weight.std().item() == pytest.approx(1.0, rel=0.2)
     assert all(parameter.std() > 0 for name, parameter in model.named_parameters() if "bias" not in name)
 
 
