@@ -124,8 +124,7 @@ def _write(options: PreparationOptions, folder: Path, num_proc: int | None) -> d
     train = stories["train"]
     sentences = (text for row in train for text in (*row["context"], row["ending"]))
     vocabulary = build_vocabulary(sentences, options.vocab_size, options.lower_case, options.split_contractions)
-    read_report = ReadReport()
-    tokenizer = _tokenizer(options, vocabulary, read_report)
+    tokenizer = _tokenizer(options, vocabulary)
     vectors = None
     if options.glove is not None:
         vectors = load_word_vectors(options.glove, vocabulary.ids, dimension=options.embedding_size, seed=options.seed)
@@ -158,16 +157,17 @@ def _load_splits(options: PreparationOptions) -> DatasetDict:
     return split_stories(stories, num_train=options.num_train, seed=options.seed)
 
 
-def _tokenizer(options: PreparationOptions, vocabulary: Vocabulary, report: ReadReport) -> IncrementalEncoderTokenizer:
+def _tokenizer(options: PreparationOptions, vocabulary: Vocabulary) -> IncrementalEncoderTokenizer:
     tokenizer = IncrementalEncoderTokenizer(
         vocab=vocabulary.ids, do_lower_case=options.lower_case, split_contractions=options.split_contractions
     )
     tokenizer.word_forms = vocabulary.word_forms
-    tokenizer.knowledge = _knowledge(options, vocabulary, report)
+    tokenizer.knowledge = _knowledge(options, vocabulary)
     return tokenizer
 
 
-def _knowledge(options: PreparationOptions, vocabulary: Vocabulary, report: ReadReport) -> KnowledgeTable:
+def _knowledge(options: PreparationOptions, vocabulary: Vocabulary) -> KnowledgeTable:
+    report = ReadReport() if options.conceptnet else None
     if options.conceptnet:
         edges = read_edges(options.conceptnet, min_weight=options.min_weight, report=report)
     elif options.stories == EMBEDDED:
