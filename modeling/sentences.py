@@ -72,10 +72,10 @@ def _split_line(line: str) -> list[str]:
 
 
 def _ends_sentence(line: str, start: int, candidate: re.Match[str]) -> bool:
-    mark, following = candidate["mark"], line[candidate.end() :]
-    if _is_inside_quotes(line, start, candidate.end(), following):
+    mark, end = candidate["mark"], candidate.end()
+    if _is_inside_quotes(line, start, end):
         return False
-    next_words = _NEXT_WORDS.match(following)
+    next_words = _NEXT_WORDS.match(line, end)
     if next_words is None:
         return True
     next_word, second_word = next_words[1], (next_words[2] or "").lower()
@@ -100,6 +100,6 @@ def _stop_ends_sentence(before: str, next_word: str) -> bool:
     return not is_initial or next_word.lower() in _STARTERS
 
 
-def _is_inside_quotes(line: str, start: int, end: int, following: str) -> bool:
+def _is_inside_quotes(line: str, start: int, end: int) -> bool:
     """Whether a double quote is open at `end` that will be closed later."""
-    return line.count('"', start, end) % 2 == 1 and '"' in following
+    return line.count('"', start, end) % 2 == 1 and line.find('"', end) >= 0

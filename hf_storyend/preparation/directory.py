@@ -8,7 +8,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -63,8 +63,16 @@ def written_aside(target: Path) -> Iterator[Path]:
 
 
 def _swap(new: Path, target: Path) -> None:
-    old = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.old")
-    if target.exists():
-        os.replace(target, old)
-    os.replace(new, target)
-    shutil.rmtree(old, ignore_errors=True)
+    while True:
+        try:
+            # Fails where something stands, another process's result included.
+            os.rename(new, target)
+            return
+        except OSError:
+            if not target.exists():
+                raise
+        old = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.old")
+        # If another process has just taken it away, the place is free.
+        with suppress(FileNotFoundError):
+            os.rename(target, old)
+            shutil.rmtree(old) if old.is_dir() else old.unlink()

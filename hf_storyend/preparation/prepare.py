@@ -88,6 +88,7 @@ def prepare(
     `overwrite` says so.
     """
     output = Path(output)
+    _check_options(options)
     inputs = _input_files(options)
     key = fingerprint([version("hf_storyend"), asdict(options), inputs])
     done = read_report(output)
@@ -107,6 +108,18 @@ def prepare(
         (folder / REPORT).write_text(text + "\n", encoding="utf-8")
         (folder / "report.md").write_text(describe_report(report), encoding="utf-8")
     return {**json.loads(text), "cached": False}
+
+
+def _check_options(options: PreparationOptions) -> None:
+    """An option that would change nothing is a mistake worth telling."""
+    if options.conceptnet:
+        return
+    # The embedded triples are edges like others, but for their weights.
+    needs_files = ["min_weight"]
+    needs_files += ["inverse", "symmetric", "multi_word", "relations"] if options.stories != EMBEDDED else []
+    for name in needs_files:
+        if getattr(options, name):
+            raise ValueError(f"`{name}` is about triples, and there are none to use it on: give `conceptnet` files.")
 
 
 def _input_files(options: PreparationOptions) -> dict[str, str]:

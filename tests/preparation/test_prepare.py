@@ -121,6 +121,18 @@ def test_a_directory_of_someone_else_is_left_alone(tmp_path):
     assert (tmp_path / "out" / "thesis.tex").read_text() == "years of work"
 
 
+@pytest.mark.parametrize("option", ["min_weight", "inverse", "symmetric", "multi_word", "relations"])
+def test_options_that_would_do_nothing_are_refused(files, tmp_path, option):
+    value = {"min_weight": 1.5, "relations": ("IsA",)}.get(option, True)
+    with pytest.raises(ValueError, match=f"`{option}` is about triples.*`conceptnet`"):
+        prepare(small(stories=str(files["stories"]), **{option: value}), tmp_path / "out")
+
+
+def test_embedded_triples_have_no_weights(tmp_path):
+    with pytest.raises(ValueError, match="`min_weight` is about triples"):
+        prepare(small(min_weight=1.5), tmp_path / "out")
+
+
 def test_nothing_is_left_behind_by_a_failure(files, tmp_path):
     files["glove"].write_bytes(gzip.compress(b"the 0.1 0.2\na 0.1\n"))
     with pytest.raises(ValueError, match=r"vectors.txt.gz.*line 2"):
@@ -145,6 +157,7 @@ def test_two_processes_never_mix_their_files(tmp_path):
         process.start()
     for process in processes:
         process.join()
+    assert [process.exitcode for process in processes] == [0, 0, 0]
     assert len({path.read_text() for path in target.iterdir()}) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
