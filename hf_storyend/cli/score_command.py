@@ -1,0 +1,76 @@
+"""`storyend score`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markdown import Markdown
+
+
+def score(
+    endings: Annotated[
+        list[Path],
+        typer.Option(
+            help="Endings: text with one a line, or JSON Lines with `ending`. Give it again for more systems."
+        ),
+    ],
+    data: Annotated[
+        str,
+        typer.Option(help="Stories: whatever `storyend prepare --stories` takes, or a directory that it has written."),
+    ],
+    split: Annotated[str, typer.Option(help="Which of their splits.")] = "test",
+    name: Annotated[
+        list[str] | None, typer.Option(help="What the table calls each system; by default the name of its file.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Model whose knowledge the use of knowledge is measured with.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Directory for numbers, tables and files for the Hub, one inside it a system.")
+    ] = None,
+    max_stories: Annotated[int | None, typer.Option(min=1, help="The first so many stories and endings only.")] = None,
+    confidence: Annotated[
+        int, typer.Option(min=0, help="Resamples for confidence intervals and tests; 0 means no intervals.")
+    ] = 1000,
+    baseline: Annotated[
+        Path | None, typer.Option(help="Endings of another system for the same stories, to test the differences.")
+    ] = None,
+    constant_ending: Annotated[
+        str | None, typer.Option(help="What the trivial system writes; by default the best constant training ending.")
+    ] = None,
+    dataset_id: Annotated[
+        str | None, typer.Option(help="The stories' id on the Hub, for its files; by default the name of DATA.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
+) -> None:
+    """
+    Score endings that any system wrote, with the metrics of `storyend evaluate` that need no model.
+
+    Example: `storyend score --endings theirs.txt --endings ours.jsonl --data rocstories --name theirs --name ours`
+    """
+    from hf_storyend.evaluation import EvaluationOptions, compare_in_table, save_evaluation, score_files
+
+    names = name or [path.name for path in endings]
+    if len(names) != len(endings) or len(set(names)) < len(names):
+        raise ValueError(f"`--name` must give {len(endings)} different names, one for each file; got {names}.")
+    options = EvaluationOptions(max_stories=max_stories, confidence=confidence, constant_ending=constant_ending)
+    results = score_files(
+        dict(zip(names, endings, strict=True)),
+        data,
+        split=split,
+        model_name=model,
+        baseline=baseline,
+        options=options,
+    )
+    if output is not None:
+        for title, result in results.items():
+            dataset = dataset_id or Path(data).stem
+            save_evaluation(result, output / title, name=title, dataset_id=dataset, split=split)
+    if as_json:
+        typer.echo(json.dumps({title: result.to_dict() for title, result in results.items()}, indent=1))
+        return
+    Console().print(Markdown(compare_in_table(results)))

@@ -1,0 +1,142 @@
+"""Evaluation of a model: how likely it finds the endings people wrote, and what it writes itself."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+from accelerate import Accelerator
+from accelerate.utils import extract_model_from_parallel
+from datasets import Dataset
+from torch import nn
+
+from ..modeling import IncrementalEncoderTokenizer
+from .likelihood import Likelihood, batch_likelihoods, perplexity_ratio, sampled_metrics
+from .options import EvaluationOptions
+from .result import Evaluation
+from .sampled_softmax import Negatives
+from .scoring import score_endings
+from .significance import ratio_intervals
+from .sources import first_stories
+from .workers import Batch, map_stories
+
+_DEFAULTS = EvaluationOptions()
+
+
+@dataclass(frozen=True)
+class StoryResult:
+    """What the model makes of one story."""
+
+    likelihood: Likelihood
+    ending: str | None
+
+
+def evaluate(
+    model: nn.Module,
+    tokenizer: IncrementalEncoderTokenizer,
+    stories: Dataset,
+    tokenised: Dataset,
+    *,
+    accelerator: Accelerator | None = None,
+    options: EvaluationOptions = _DEFAULTS,
+) -> Evaluation:
+    """
+    Evaluate a model on a split. Every process of the accelerator takes a share of the stories and gets the whole
+    result, which is the same for any number of them. The model and the random generators are left as they were.
+
+    Args:
+        model: The model, bare or wrapped.
+        tokenizer: Its tokenizer, whose knowledge the use of knowledge is measured with.
+        stories: The split as text: `context` and `ending`.
+        tokenised: The same split as `tokenise_stories` gives it.
+        accelerator: Of a run with several processes; without it this process does all.
+        options: What to compute.
+    """
+    stories, tokenised = _checked(stories, tokenised, options.max_stories)
+    start = time.perf_counter()
+    results = _run_model(model, tokenizer, stories, tokenised, accelerator, options)
+    speed = len(results) / (time.perf_counter() - start)
+    likelihoods = [result.likelihood for result in results]
+    evaluation = _likelihood_evaluation(likelihoods, options)
+    if options.endings:
+        endings = [result.ending or "" for result in results]
+        scored = score_endings(stories, endings, tokenizer=tokenizer, options=options)
+        for record, likelihood in zip(scored.endings, likelihoods, strict=True):
+            record |= {"loss": likelihood.loss, "num_words": likelihood.num_words}
+        evaluation = replace(
+            scored,
+            metrics=evaluation.metrics | scored.metrics,
+            intervals=evaluation.intervals | scored.intervals,
+        )
+    evaluation.metrics["stories_per_second"] = speed
+    return evaluation
+
+
+def _checked(stories: Dataset, tokenised: Dataset, max_stories: int | None) -> tuple[Dataset, Dataset]:
+    if len(stories) != len(tokenised):
+        raise ValueError(f"`stories` has {len(stories)} rows, `tokenised` {len(tokenised)}: give the same split.")
+    if not len(stories):
+        raise ValueError("`stories` is empty: there is nothing to evaluate.")
+    return first_stories(stories, max_stories), first_stories(tokenised, max_stories)
+
+
+def _run_model(
+    model: nn.Module,
+    tokenizer: IncrementalEncoderTokenizer,
+    stories: Dataset,
+    tokenised: Dataset,
+    accelerator: Accelerator | None,
+    options: EvaluationOptions,
+) -> list[StoryResult]:
+    negatives = _negatives(model, len(tokenised), options)
+
+    def work(bare: Any, batch: Batch, rows: list[int]) -> list[StoryResult]:
+        endings: list[Any] = [None] * len(rows)
+        if options.endings:
+            endings = _write(bare, tokenizer, batch, stories[rows]["context"], options.generation)
+        return list(map(StoryResult, batch_likelihoods(bare, batch, rows, negatives), endings))
+
+    return map_stories(
+        work,
+        model,
+        tokenizer,
+        tokenised,
+        batch_size=options.batch_size,
+        accelerator=accelerator,
+        seed=options.seed,
+    )
+
+
+def _write(
+    model: Any,
+    tokenizer: IncrementalEncoderTokenizer,
+    batch: Batch,
+    contexts: list[list[str]],
+    generation: dict[str, Any],
+) -> list[str]:
+    """The endings a model writes, as text; names get the case they have in the context."""
+    inputs = {name: tensor for name, tensor in batch.items() if name != "labels"}
+    endings = model.generate(**inputs, **generation)
+    if len(endings) != len(contexts):
+        raise ValueError(f"`generation` gives {len(endings)} endings for {len(contexts)} stories: ask for one each.")
+    return tokenizer.batch_decode(endings, skip_special_tokens=True, context=contexts)
+
+
+def _negatives(model: nn.Module, num_stories: int, options: EvaluationOptions) -> Negatives | None:
+    if not options.num_seeds:
+        return None
+    bare = extract_model_from_parallel(model)
+    num_words, device = bare.config.vocab_size, next(bare.parameters()).device
+    return Negatives.draw(num_stories, num_words, options.num_negatives, options.num_seeds, options.seed).to(device)
+
+
+def _likelihood_evaluation(likelihoods: list[Likelihood], options: EvaluationOptions) -> Evaluation:
+    ratio, intervals = perplexity_ratio(likelihoods), {}
+    if options.confidence:
+        intervals = ratio_intervals({"perplexity": ratio}, options.confidence, options.seed)
+    return Evaluation(
+        metrics={"perplexity": ratio.value, **sampled_metrics(likelihoods)},
+        intervals=intervals,
+        num_stories=len(likelihoods),
+    )

@@ -1,0 +1,104 @@
+"""
+The perplexity of the paper's own code: a softmax over the target and a few hundred sampled words, not over all.
+
+As TensorFlow's `sampled_softmax_loss` computes it: the negatives of a batch are drawn from a log-uniform distribution
+over ids (which therefore must stand by falling frequency) until there are enough different ones; every logit, that of
+the target too, is lowered by the logarithm of how often its word was to be expected among them; a negative that is the
+target does not count. Rare targets gain by that correction, so the figure is far below the true perplexity.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+# The batches of the protocol are made of stories in their order, however many are computed at a time.
+PROTOCOL_BATCH_SIZE = 128
+
+
+def log_uniform_probabilities(num_words: int) -> np.ndarray:
+    """[V]: P(id) = log((id + 2) / (id + 1)) / log(V + 1), close to Zipf's law."""
+    ids = np.arange(num_words, dtype=np.float64)
+    return np.log1p(1 / (ids + 1)) / np.log(num_words + 1)
+
+
+def draw_negatives(generator: np.random.Generator, num_words: int, num_negatives: int) -> tuple[np.ndarray, int]:
+    """The first `num_negatives` different ids of a log-uniform sequence, and how long the sequence was."""
+    drawn = np.empty(0, dtype=np.int64)
+    while True:
+        uniform = generator.random(8 * num_negatives)
+        new = np.floor(np.exp(uniform * np.log(num_words + 1))).astype(np.int64) - 1
+        drawn = np.concatenate((drawn, np.minimum(new, num_words - 1)))
+        first_places = np.sort(np.unique(drawn, return_index=True)[1])
+        if len(first_places) >= num_negatives:
+            places = first_places[:num_negatives]
+            return drawn[places], int(places[-1]) + 1
+
+
+@dataclass(frozen=True)
+class Negatives:
+    """Negatives of all batches of the protocol under several seeds; the same for any number of processes."""
+
+    ids: torch.Tensor  # [seeds, batches, negatives]
+    num_tries: torch.Tensor  # [seeds, batches]
+    log_misses: torch.Tensor  # [V]: log(1 - P(id))
+
+    @classmethod
+    def draw(cls, num_stories: int, num_words: int, num_negatives: int, num_seeds: int, seed: int) -> Negatives:
+        """For stories in their order; where there are fewer words than negatives, every word is one."""
+        num_batches = -(-num_stories // PROTOCOL_BATCH_SIZE)
+        size = min(num_negatives, num_words)
+        drawn = [
+            [
+                draw_negatives(np.random.default_rng([seed, run, batch]), num_words, size)
+                for batch in range(num_batches)
+            ]
+            for run in range(num_seeds)
+        ]
+        return cls(
+            ids=torch.tensor(np.array([[ids for ids, _ in run] for run in drawn])),
+            num_tries=torch.tensor([[tries for _, tries in run] for run in drawn], dtype=torch.float64),
+            log_misses=torch.tensor(np.log1p(-log_uniform_probabilities(num_words))),
+        )
+
+    def to(self, device: torch.device) -> Negatives:
+        """The same on another device."""
+        return Negatives(self.ids.to(device), self.num_tries.to(device), self.log_misses.to(device))
+
+    def losses(self, logits: torch.Tensor, targets: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+        """Losses [seeds, N] of words with logits [N, V], targets [N] and the rows [N] of the stories they are in."""
+        batches = rows // PROTOCOL_BATCH_SIZE
+        return torch.stack(
+            [
+                sampled_losses(logits, targets, ids[batches], num_tries[batches], self.log_misses)
+                for ids, num_tries in zip(self.ids, self.num_tries, strict=True)
+            ]
+        )
+
+
+def sampled_losses(
+    logits: torch.Tensor, targets: torch.Tensor, negatives: torch.Tensor, tries: torch.Tensor, log_misses: torch.Tensor
+) -> torch.Tensor:
+    """
+    Losses [N] from logits [N, V or more], targets [N], negatives [N, M], the lengths [N] of the sequences that they
+    were drawn in, and log(1 - P) [V]. A target beyond V, a word that can only be copied, counts as the rarest word.
+    """
+    candidates = torch.cat((targets.unsqueeze(1), negatives), dim=1)
+    # What is drawn until enough are different holds an id with this probability: its expected count.
+    expected = -torch.expm1(tries.unsqueeze(1) * log_misses[candidates.clamp(max=len(log_misses) - 1)])
+    scores = logits.gather(1, candidates) - expected.log().to(logits.dtype)
+    is_hit = negatives == targets.unsqueeze(1)
+    scores[:, 1:] = scores[:, 1:].masked_fill(is_hit, -torch.inf)
+    return scores.logsumexp(dim=1) - scores[:, 0]
+
+
+def sampled_perplexities(losses: np.ndarray, num_words: np.ndarray) -> np.ndarray:
+    """
+    Perplexity under each seed from the stories' sums of losses [stories, seeds] and numbers of words [stories]: exp
+    of the mean over batches of the mean over a batch's words.
+    """
+    starts = np.arange(0, len(num_words), PROTOCOL_BATCH_SIZE)
+    means = np.add.reduceat(losses, starts, axis=0) / np.add.reduceat(num_words, starts)[:, None]
+    return np.exp(means.mean(axis=0))

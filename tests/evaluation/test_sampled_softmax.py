@@ -1,0 +1,133 @@
+"""The sampled softmax of the paper's code, against simulations that follow its description step by step."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn import functional
+
+from hf_storyend.evaluation.sampled_softmax import (
+    PROTOCOL_BATCH_SIZE,
+    Negatives,
+    draw_negatives,
+    log_uniform_probabilities,
+    sampled_losses,
+    sampled_perplexities,
+)
+
+
+class Uniforms:
+    """A generator that gives numbers one was told beforehand, in whatever portions they are asked for."""
+
+    def __init__(self, seed: int):
+        self.numbers = np.random.default_rng(seed).random(100_000)
+        self.used = 0
+
+    def random(self, size: int) -> np.ndarray:
+        self.used += size
+        return self.numbers[self.used - size : self.used]
+
+
+def simulated_draw(numbers: np.ndarray, num_words: int, num_negatives: int) -> tuple[list[int], int]:
+    """One word after the other by inverting the distribution function, until enough are different."""
+    limits = np.cumsum([math.log((k + 2) / (k + 1)) / math.log(num_words + 1) for k in range(num_words)])
+    chosen: list[int] = []
+    for tries, number in enumerate(numbers, start=1):
+        word = int(np.searchsorted(limits, number, side="right"))
+        if word not in chosen:
+            chosen.append(word)
+        if len(chosen) == num_negatives:
+            return chosen, tries
+    raise AssertionError("not enough numbers")
+
+
+def simulated_loss(logits: list[float], target: int, negatives: list[int], tries: int) -> float:
+    """-log of the target's share among corrected scores."""
+
+    def corrected(word: int) -> float:
+        probability = math.log((word + 2) / (word + 1)) / math.log(len(logits) + 1)
+        return math.exp(logits[word] - math.log(1 - (1 - probability) ** tries))
+
+    others = sum(corrected(word) for word in negatives if word != target)
+    return -math.log(corrected(target) / (corrected(target) + others))
+
+
+def test_probabilities_are_those_of_the_log_uniform_distribution():
+    probabilities = log_uniform_probabilities(1000)
+    assert probabilities.sum() == pytest.approx(1)
+    assert probabilities[0] == pytest.approx(math.log(2) / math.log(1001))
+    assert (np.diff(probabilities) < 0).all()
+
+
+@given(st.integers(0, 10_000), st.integers(2, 40), st.data())
+def test_drawing_follows_the_simulation(seed, num_words, data):
+    num_negatives = data.draw(st.integers(1, num_words))
+    ids, tries = draw_negatives(Uniforms(seed), num_words, num_negatives)
+    assert (ids.tolist(), tries) == simulated_draw(Uniforms(seed).numbers, num_words, num_negatives)
+
+
+def test_the_expected_count_is_how_often_a_sequence_holds_a_word():
+    """What the correction assumes: in sequences of n draws, word k is found with 1 - (1 - P(k)) ** n."""
+    rng, num_words, tries = np.random.default_rng(0), 30, 12
+    sequences = rng.choice(num_words, p=log_uniform_probabilities(num_words), size=(20_000, tries))
+    for word in (0, 3, 29):
+        seen = (sequences == word).any(axis=1).mean()
+        expected = -math.expm1(tries * math.log1p(-log_uniform_probabilities(num_words)[word]))
+        assert seen == pytest.approx(expected, abs=0.015)
+
+
+def test_losses_follow_the_simulation():
+    torch.manual_seed(0)
+    num_words, logits = 50, torch.randn(6, 50, dtype=torch.float64)
+    targets = torch.tensor([0, 3, 49, 7, 0, 20])
+    negatives = torch.tensor(
+        np.array([draw_negatives(np.random.default_rng(row), num_words, 9)[0] for row in range(6)])
+    )
+    negatives[3, 2] = 7  # one that is the target
+    tries = torch.tensor([9, 12, 15, 20, 30, 40], dtype=torch.float64)
+    log_misses = torch.tensor(np.log1p(-log_uniform_probabilities(num_words)))
+    losses = sampled_losses(logits, targets, negatives, tries, log_misses)
+    for row in range(6):
+        alone = simulated_loss(logits[row].tolist(), int(targets[row]), negatives[row].tolist(), int(tries[row]))
+        assert losses[row].item() == pytest.approx(alone, rel=1e-9)
+
+
+def test_a_rare_target_gains_and_all_words_as_negatives_are_the_true_softmax():
+    logits, targets = torch.zeros(2, 1000, dtype=torch.float64), torch.tensor([0, 999])
+    few = Negatives.draw(1, 1000, 50, num_seeds=4, seed=0)
+    common, rare = few.losses(logits, targets, torch.tensor([0, 0])).mean(dim=0).tolist()
+    assert rare < common
+    small = torch.randn(2, 20, dtype=torch.float64)
+    everything = Negatives(torch.arange(20)[None, None], torch.tensor([[1e5]]).double(), few.log_misses[:20])
+    losses = everything.losses(small, torch.tensor([1, 19]), torch.tensor([0, 0]))[0]
+    torch.testing.assert_close(losses, functional.cross_entropy(small, torch.tensor([1, 19]), reduction="none"))
+
+
+def test_words_that_can_only_be_copied_count_as_the_rarest():
+    log_misses = torch.tensor(np.log1p(-log_uniform_probabilities(10)))
+    negatives, tries = torch.tensor([[0, 1, 2]]), torch.tensor([4.0]).double()
+    slot = torch.zeros(1, 12, dtype=torch.float64)
+    losses = [sampled_losses(slot, torch.tensor([word]), negatives, tries, log_misses).item() for word in (9, 11)]
+    assert losses[0] == losses[1]
+
+
+def test_stories_of_a_protocol_batch_share_negatives_whatever_is_computed_together():
+    num_stories = 2 * PROTOCOL_BATCH_SIZE + 1
+    negatives = Negatives.draw(num_stories, 500, 20, num_seeds=2, seed=3)
+    assert negatives.ids.shape == (2, 3, 20)
+    assert len({tuple(ids) for run in negatives.ids.tolist() for ids in run}) == 6
+    logits, targets = torch.randn(1, 500).expand(4, -1), torch.tensor([5, 5, 5, 5])
+    rows = torch.tensor([0, PROTOCOL_BATCH_SIZE - 1, PROTOCOL_BATCH_SIZE, 2 * PROTOCOL_BATCH_SIZE])
+    first, same, second, third = negatives.losses(logits, targets, rows)[0].tolist()
+    assert first == same and len({first, second, third}) == 3
+
+
+def test_the_perplexity_is_a_mean_over_batches_not_over_words():
+    losses = np.ones((PROTOCOL_BATCH_SIZE + 1, 1))
+    num_words = np.ones(PROTOCOL_BATCH_SIZE + 1)
+    losses[-1] = 30.0
+    num_words[-1] = 10.0
+    assert sampled_perplexities(losses, num_words)[0] == pytest.approx(math.exp((1 + 3) / 2))
