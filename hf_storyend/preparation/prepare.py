@@ -19,6 +19,7 @@ from ..data.splits import split_stories
 from ..data.stories import EMBEDDED, load_stories
 from ..data.tokenised import tokenise_stories
 from ..data.vocabulary import Vocabulary, build_vocabulary
+from ..directories import written_aside
 from ..knowledge import Policy, ReadReport, build_knowledge_table, read_edges
 from ..modeling import (
     IncrementalEncoderConfig,
@@ -26,7 +27,7 @@ from ..modeling import (
     IncrementalEncoderTokenizer,
     KnowledgeTable,
 )
-from .directory import REPORT, fingerprint, input_digests, read_report, written_aside
+from .directory import REPORT, fingerprint, input_digests, read_report
 from .report import describe_report, story_statistics
 
 

@@ -1,0 +1,73 @@
+"""Directories that are complete or not there: written aside, then moved into place."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file's content."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def written_aside(target: Path) -> Iterator[Path]:
+    """
+    A new directory beside `target` that takes its place when the block ends well, and vanishes otherwise. What stood
+    there before is replaced; of two processes that write the same, the later one wins, and neither sees half a result.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    aside = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.partial")
+    aside.mkdir()
+    try:
+        yield aside
+        _flush(aside)
+        _swap(aside, target)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _flush(folder: Path) -> None:
+    """Ask for the content to be on the disk before the name is: a crash must not leave a name without content."""
+    for path in (*folder.rglob("*"), folder):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _swap(new: Path, target: Path) -> None:
+    while True:
+        try:
+            # Fails where something stands, another process's result included.
+            os.rename(new, target)
+            return
+        except OSError:
+            if not target.exists():
+                raise
+        old = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.old")
+        # If another process has just taken it away, the place is free.
+        with suppress(FileNotFoundError):
+            os.rename(target, old)
+            shutil.rmtree(old) if old.is_dir() else old.unlink()
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Write a file such that a reader sees the old content or the new one, never half."""
+    aside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.partial")
+    try:
+        with aside.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(aside, path)
+    finally:
+        aside.unlink(missing_ok=True)

@@ -1,0 +1,94 @@
+"""What a run trains on and starts from: prepared data, or the stories that come with the package."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import datasets
+import torch
+from accelerate import PartialState
+from datasets import Dataset, DatasetDict
+
+from ..modeling import IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
+from ..preparation import PreparationOptions, prepare
+from ..systems import find_system
+from .options import TrainingOptions
+
+# Sizes that learn something from a few hundred stories in minutes.
+_EMBEDDED = PreparationOptions(hidden_size=192, num_layers=1, embedding_size=96)
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """Stories as text and as ids, for training and for validation, with their tokenizer and a model to start from."""
+
+    directory: Path
+    name: str
+    tokenizer: IncrementalEncoderTokenizer
+    stories: DatasetDict
+    tokenised: DatasetDict
+
+    def limited(self, max_train_samples: int | None) -> TrainingData:
+        """The same data with the first training stories only."""
+        if max_train_samples is None:
+            return self
+        num_stories = min(max_train_samples, len(self.tokenised["train"]))
+        tokenised = DatasetDict({**self.tokenised, "train": self.tokenised["train"].select(range(num_stories))})
+        return replace(self, tokenised=tokenised)
+
+    @property
+    def validation(self) -> tuple[Dataset, Dataset]:
+        """Validation stories as text and as ids."""
+        return self.stories["validation"], self.tokenised["validation"]
+
+    def identity(self) -> dict[str, Any]:
+        """What tells these data from others."""
+        return {"fingerprint": self.tokenised["train"]._fingerprint, "num_stories": len(self.tokenised["train"])}
+
+
+def load_training_data(options: TrainingOptions) -> TrainingData:
+    """The prepared directory of the options, or the embedded stories, prepared in the cache of `datasets`."""
+    directory = Path(options.prepared).expanduser() if options.prepared else _embedded_directory()
+    for name in ("config.json", "tokenizer_config.json", "stories", "tokenised"):
+        if not (directory / name).exists():
+            raise ValueError(f"{directory} has no `{name}`: make it with `storyend prepare --output {directory}`.")
+    stories = DatasetDict.load_from_disk(directory / "stories")
+    tokenised = DatasetDict.load_from_disk(directory / "tokenised")
+    for split in ("train", "validation"):
+        if split not in tokenised:
+            raise ValueError(f"{directory} has no split `{split}`; there is {', '.join(tokenised)}.")
+    tokenizer = IncrementalEncoderTokenizer.from_pretrained(directory)
+    name = "the stories that come with hf_storyend" if options.prepared is None else directory.name
+    return TrainingData(directory, name, tokenizer, stories, tokenised).limited(options.max_train_samples)
+
+
+def build_model(options: TrainingOptions, data: TrainingData) -> IncrementalEncoderForEndingGeneration:
+    """A model of the chosen system and size that has learnt nothing yet but the prepared word vectors."""
+    prepared = IncrementalEncoderForEndingGeneration.from_pretrained(data.directory)
+    sizes = {name: getattr(options, name) for name in ("hidden_size", "num_layers", "embedding_size")}
+    settings = {
+        **prepared.config.to_dict(),
+        **find_system(options.system).settings,
+        **{name: size for name, size in sizes.items() if size is not None},
+        "dropout": options.dropout,
+        "tie_word_embeddings": options.tie_word_embeddings,
+        "encoder_loss_weight": options.encoder_loss_weight,
+    }
+    config = IncrementalEncoderConfig(**settings)
+    torch.manual_seed(options.seed)
+    model = IncrementalEncoderForEndingGeneration(config)
+    vectors = prepared.get_input_embeddings().weight
+    if vectors.shape == model.get_input_embeddings().weight.shape:
+        with torch.no_grad():
+            model.get_input_embeddings().weight.copy_(vectors)
+    return model
+
+
+def _embedded_directory() -> Path:
+    directory = Path(datasets.config.HF_DATASETS_CACHE) / "hf_storyend" / "embedded"
+    # The processes of one machine share its cache: one of them makes it.
+    with PartialState().local_main_process_first():
+        prepare(_EMBEDDED, directory, overwrite=True)
+    return directory

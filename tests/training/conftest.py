@@ -1,0 +1,14 @@
+"""Data small enough to train on in a second."""
+
+from pathlib import Path
+
+import pytest
+
+from hf_storyend.preparation import PreparationOptions, prepare
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory) -> Path:
+    directory = tmp_path_factory.mktemp("prepared") / "embedded"
+    prepare(PreparationOptions(vocab_size=300, hidden_size=10, num_layers=2, embedding_size=8), directory)
+    return directory

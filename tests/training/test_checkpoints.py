@@ -1,0 +1,103 @@
+"""Checkpoints are complete or not there, and damage is noticed."""
+
+import json
+import os
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+
+from hf_storyend.training.checkpoints import (
+    Checkpoint,
+    CheckpointError,
+    find_checkpoints,
+    load_checkpoint,
+    newest_good_checkpoint,
+    remove_leftovers,
+    save_checkpoint,
+    verify_checkpoint,
+)
+
+
+def checkpoint(step: int) -> Checkpoint:
+    shared = torch.arange(6.0).reshape(2, 3)
+    weights = {"weight": shared, "tied": shared, "view": shared.T}
+    return Checkpoint(step, weights, {"weight/exp_avg": torch.full((2,), float(step))}, {"run": {"epoch": 1}})
+
+
+def test_what_was_saved_is_loaded(tmp_path):
+    path = save_checkpoint(tmp_path, checkpoint(12), keep=2)
+    loaded = load_checkpoint(path)
+    assert path.name == "checkpoint-12" and loaded.step == 12 and loaded.state == {"run": {"epoch": 1}}
+    for name, tensor in checkpoint(12).weights.items():
+        assert torch.equal(loaded.weights[name], tensor)
+    assert torch.equal(loaded.optimizer["weight/exp_avg"], torch.full((2,), 12.0))
+
+
+def test_only_the_newest_are_kept(tmp_path):
+    for step in (2, 9, 10, 100):
+        save_checkpoint(tmp_path, checkpoint(step), keep=2)
+    assert [path.name for path in find_checkpoints(tmp_path)] == ["checkpoint-100", "checkpoint-10"]
+    assert sorted(os.listdir(tmp_path)) == ["checkpoint-10", "checkpoint-100"]
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "state.json", "manifest.json"])
+@pytest.mark.parametrize("damage", ["flip", "cut", "remove", "empty"])
+def test_damage_is_noticed_and_the_one_before_it_used(tmp_path, name, damage):
+    good = save_checkpoint(tmp_path, checkpoint(1), keep=2)
+    bad = save_checkpoint(tmp_path, checkpoint(2), keep=2) / name
+    content = bad.read_bytes()
+    flipped = content[: len(content) // 2] + bytes([content[len(content) // 2] ^ 1]) + content[len(content) // 2 + 1 :]
+    if damage == "remove":
+        bad.unlink()
+    else:
+        bad.write_bytes({"flip": flipped, "cut": content[:-5], "empty": b""}[damage])
+    with pytest.raises(CheckpointError, match="checkpoint-2"):
+        load_checkpoint(bad.parent)
+    with pytest.warns(UserWarning, match="checkpoint-2"):
+        assert newest_good_checkpoint(tmp_path) == good
+
+
+def test_a_manifest_can_not_point_elsewhere(tmp_path):
+    path = save_checkpoint(tmp_path / "run", checkpoint(1), keep=1)
+    outside = tmp_path / "outside"
+    outside.write_text("x")
+    manifest = json.loads((path / "manifest.json").read_text())
+    manifest["files"]["../../outside"] = "0"
+    (path / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(CheckpointError, match="does not list the files of a checkpoint"):
+        verify_checkpoint(path)
+
+
+def test_no_checkpoint_is_no_error(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert newest_good_checkpoint(tmp_path) is None
+
+
+def test_leftovers_of_a_kill_are_removed(tmp_path):
+    good = save_checkpoint(tmp_path, checkpoint(1), keep=1)
+    for name in (".checkpoint-2.1234.partial", ".checkpoint-0.old"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "model.safetensors").write_bytes(b"half")
+    remove_leftovers(tmp_path)
+    assert list(tmp_path.iterdir()) == [good]
+
+
+def test_nothing_is_left_where_writing_fails(tmp_path):
+    good = save_checkpoint(tmp_path, checkpoint(1), keep=1)
+    broken = checkpoint(2)
+    broken.state["run"] = {"not": object()}
+    with pytest.raises(TypeError):
+        save_checkpoint(tmp_path, broken, keep=1)
+    assert list(tmp_path.iterdir()) == [good]
+    load_checkpoint(good)
+
+
+def test_files_of_no_checkpoint_are_left_alone(tmp_path):
+    (tmp_path / "checkpoint-final").mkdir()
+    (tmp_path / "checkpoint-3.bak").mkdir()
+    save_checkpoint(tmp_path, checkpoint(1), keep=1)
+    assert [path.name for path in find_checkpoints(tmp_path)] == ["checkpoint-1"]
+    assert Path(tmp_path / "checkpoint-final").is_dir()

@@ -1,0 +1,140 @@
+"""Several processes that train together, started as people start them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from training_runs import (
+    Rank,
+    are_identical,
+    final_weights,
+    finish_run,
+    free_port,
+    output_of,
+    small_options,
+    start_run,
+    wait_for,
+)
+
+from hf_storyend.training import TrainingOptions
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SCRIPT = str(ROOT / "examples" / "train.py")
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+
+def words(options: TrainingOptions) -> list[str]:
+    """Options as words of a command line."""
+    default = TrainingOptions().to_dict()
+    given = {name: value for name, value in options.to_dict().items() if value != default[name]}
+    return [word for name, value in given.items() for word in (f"--{name}", str(value))]
+
+
+def start(*command: str) -> subprocess.Popen:
+    return subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def finish(*processes: subprocess.Popen) -> str:
+    outputs = [process.communicate(timeout=180)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0] * len(processes), "\n".join(outputs)
+    return "\n".join(outputs)
+
+
+def losses(options: TrainingOptions) -> list[float]:
+    lines = (Path(options.output_dir) / "train_log.jsonl").read_text(encoding="utf-8").splitlines()
+    return [event["loss"] for event in map(json.loads, lines) if "loss" in event]
+
+
+def evaluation(options: TrainingOptions) -> dict:
+    metrics = json.loads((Path(options.output_dir) / "metrics.json").read_text())["validation"]
+    return {name: value for name, value in metrics.items() if name != "stories_per_second"}
+
+
+# 45 stories in batches of 4: the last batch has one, so that one of two processes is left without any.
+EPOCH = {"max_train_samples": 45, "max_steps": 12, "dropout": 0.0, "eval_steps": 12, "checkpoint_every": 12}
+
+
+@pytest.fixture(scope="module")
+def alone(prepared, tmp_path_factory) -> TrainingOptions:
+    """An epoch in one process."""
+    output = tmp_path_factory.mktemp("alone") / "run"
+    options = small_options(prepared, output, per_device_train_batch_size=4, **EPOCH)
+    assert finish_run(options) == 0, output_of(options)
+    return options
+
+
+def assert_same_epoch(options: TrainingOptions, alone: TrainingOptions) -> None:
+    assert len(losses(options)) == 12
+    assert losses(options) == pytest.approx(losses(alone), rel=1e-5)
+    assert evaluation(options) == pytest.approx(evaluation(alone), rel=1e-4)
+
+
+def test_two_processes_at_half_the_batch_do_what_one_does(alone, prepared, tmp_path):
+    options = small_options(prepared, tmp_path / "run", per_device_train_batch_size=2, **EPOCH)
+    finish(start(*TORCHRUN, "--nproc_per_node", "2", "--master_port", str(free_port()), SCRIPT, *words(options)))
+    assert_same_epoch(options, alone)
+
+
+def test_two_nodes_do_what_one_process_does(alone, prepared, tmp_path):
+    options = small_options(prepared, tmp_path / "run", per_device_train_batch_size=2, **EPOCH)
+    port = str(free_port())
+    nodes = [
+        start(
+            *(*TORCHRUN, "--nnodes", "2", "--node_rank", str(rank), "--nproc_per_node", "1"),
+            *("--master_addr", "127.0.0.1", "--master_port", port, SCRIPT, *words(options)),
+        )
+        for rank in range(2)
+    ]
+    finish(*nodes)
+    assert_same_epoch(options, alone)
+
+
+def test_accelerate_launch_with_the_cpu_configuration(prepared, tmp_path):
+    options = small_options(prepared, tmp_path / "run", max_steps=2)
+    configuration = str(ROOT / "examples" / "accelerate_configs" / "cpu.yaml")
+    launch = (sys.executable, "-m", "accelerate.commands.launch", "--config_file", configuration)
+    output = finish(start(*launch, SCRIPT, *words(options)))
+    assert "The model is in" in output and (tmp_path / "run" / "model.safetensors").is_file()
+
+
+@pytest.mark.parametrize("name", ["cpu", "one_gpu", "multi_gpu", "two_node", "fsdp"])
+def test_accelerate_understands_every_configuration(name):
+    from accelerate.commands.config.config_args import load_config_from_file
+
+    config = load_config_from_file(str(ROOT / "examples" / "accelerate_configs" / f"{name}.yaml"))
+    assert config.use_cpu == (name == "cpu")
+    assert config.num_machines == (2 if name == "two_node" else 1)
+    assert bool(getattr(config, "fsdp_config", None)) == (name == "fsdp")
+
+
+def test_the_batch_script_is_shell(tmp_path):
+    assert subprocess.run(["bash", "-n", str(ROOT / "examples" / "slurm" / "train.sbatch")]).returncode == 0
+
+
+def start_pair(options: TrainingOptions) -> list:
+    port = free_port()
+    return [start_run(options, before=Rank(rank, 2, port)) for rank in range(2)]
+
+
+def test_two_processes_stop_together_and_resume_bit_by_bit(prepared, tmp_path):
+    """A cluster's SIGTERM may reach one of them first; both stop after the same update."""
+    settings = {"per_device_train_batch_size": 3, "checkpoint_every": 100}
+    whole, stopped = (small_options(prepared, tmp_path / name, **settings) for name in ("whole", "stopped"))
+    for process in start_pair(whole):
+        process.join(120)
+        assert process.exitcode == 0, output_of(whole)
+    pair = start_pair(stopped)
+    wait_for(lambda: (tmp_path / "stopped" / "train_log.jsonl").is_file(), pair[0])
+    os.kill(pair[1].pid, signal.SIGTERM)
+    for process in pair:
+        process.join(60)
+        assert process.exitcode == 128 + signal.SIGTERM, output_of(stopped)
+    for process in start_pair(stopped):
+        process.join(120)
+        assert process.exitcode == 0, output_of(stopped)
+    assert are_identical(final_weights(stopped), final_weights(whole))

@@ -1,0 +1,300 @@
+"""A run from data to a directory that is ready to use, and what can go wrong on the way."""
+
+import json
+import resource
+import signal
+from pathlib import Path
+
+import pytest
+import torch
+from datasets import DatasetDict
+from safetensors.torch import load_file
+from training_runs import are_identical, final_weights, finish_run, output_of, small_options
+from transformers import AutoModel, AutoTokenizer
+
+from hf_storyend.training import NonFiniteLoss, TrainingOptions, TrainingRun, train
+
+
+def events(options: TrainingOptions) -> list[dict]:
+    text = (Path(options.output_dir) / "train_log.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def finished(prepared, tmp_path_factory) -> TrainingOptions:
+    options = small_options(prepared, tmp_path_factory.mktemp("finished") / "run", report_to="tensorboard")
+    train(options)
+    return options
+
+
+def test_a_run_leaves_all_that_from_pretrained_and_readers_need(finished):
+    directory = Path(finished.output_dir)
+    model = AutoModel.from_pretrained(directory)
+    tokenizer = AutoTokenizer.from_pretrained(directory)
+    inputs = tokenizer("Tom made a cake. It burnt.", return_tensors="pt")
+    assert len(tokenizer.batch_decode(model.generate(**inputs, max_new_tokens=5), skip_special_tokens=True)) == 1
+    names = {path.name for path in directory.iterdir()}
+    assert {
+        "config.json",
+        "generation_config.json",
+        "model.safetensors",
+        "tokenizer_config.json",
+        "modeling_incremental_encoder.py",
+        "README.md",
+        "metrics.json",
+        "trainer_state.json",
+        "train_log.jsonl",
+        "training_options.json",
+        "validation_endings.jsonl",
+        "curves.png",
+        "best",
+        "checkpoint-18",
+        "checkpoint-20",
+        "logs",
+    } <= names
+    assert not [name for name in names if name.endswith(".partial")]
+
+
+def test_the_log_has_every_update_and_every_evaluation(finished):
+    losses = [event for event in events(finished) if "loss" in event]
+    assert [event["step"] for event in losses] == list(range(1, 21))
+    assert all(event["stories_per_second"] > 0 and event["peak_memory_mb"] > 0 for event in losses)
+    evaluations = [event for event in events(finished) if "eval_perplexity" in event]
+    # Every seven updates and at the last one; then once more on all stories.
+    assert [event["step"] for event in evaluations] == [7, 14, 20, 20]
+    assert [event["eval_num_stories"] for event in evaluations] == [4, 4, 4, 33]
+    assert {"eval_sampled_perplexity", "eval_bleu_1", "eval_bleu_2"} <= evaluations[0].keys()
+
+
+def test_metrics_state_and_card_say_what_was_measured(finished):
+    directory = Path(finished.output_dir)
+    metrics = json.loads((directory / "metrics.json").read_text())
+    state = json.loads((directory / "trainer_state.json").read_text())
+    assert state["global_step"] == 20 and len(state["log_history"]) == len(events(finished))
+    assert metrics["validation"]["perplexity"] == events(finished)[-1]["eval_perplexity"]
+    card = (directory / "README.md").read_text()
+    assert f"{metrics['validation']['bleu_1']:.4g}" in card and "ie-msa-ca" in card
+    endings = (directory / "validation_endings.jsonl").read_text().splitlines()
+    assert len(endings) == 33 and json.loads(endings[0])["context"]
+
+
+def test_the_picture_is_a_picture(finished):
+    assert (Path(finished.output_dir) / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_trackers_get_the_numbers(finished):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    folder = next((Path(finished.output_dir) / "logs").rglob("events.out.tfevents*")).parent
+    scalars = EventAccumulator(str(folder))
+    scalars.Reload()
+    assert {"loss", "eval_perplexity"} <= set(scalars.Tags()["scalars"])
+    assert len(scalars.Scalars("loss")) == 20
+
+
+@pytest.mark.filterwarnings("ignore:.*no supported trackers")
+def test_a_tracker_that_is_not_there_is_an_error(prepared, tmp_path):
+    with pytest.raises(ValueError, match="tracker `aim`, which is not installed"):
+        TrainingRun(small_options(prepared, tmp_path / "run", report_to="aim"))
+
+
+def test_accumulated_batches_are_one_large_one(prepared, tmp_path):
+    """The loss is divided by the words of the whole update, so four batches of 6 are one of 24."""
+    common = {"dropout": 0.0, "max_steps": 2, "max_train_samples": 48}
+    parts = small_options(prepared, tmp_path / "parts", gradient_accumulation_steps=4, **common)
+    whole = small_options(prepared, tmp_path / "whole", per_device_train_batch_size=24, **common)
+    for options in (parts, whole):
+        train(options)
+    totals = [[event["loss"] for event in events(options) if "loss" in event] for options in (parts, whole)]
+    # Which stories come together depends on the size of a batch; all of them are read in both runs.
+    assert sum(totals[0]) == pytest.approx(sum(totals[1]), rel=0.02)
+
+
+def test_an_update_of_several_batches_has_the_gradient_of_all(prepared, tmp_path):
+    options = small_options(prepared, tmp_path / "run", gradient_accumulation_steps=3, dropout=0.0)
+    with TrainingRun(options) as run:
+        update = next(run.updates())
+        for batch in update.batches():
+            run.backward(run.model(**batch))
+        summed = {name: parameter.grad.clone() for name, parameter in run.model.named_parameters()}
+        run.optimizer.zero_grad()
+        rows = [row for batch in update.rows for row in batch]
+        features = [run.data.tokenised["train"][row] for row in rows]
+        run.model(**run.plan.collator(features)).loss.backward()
+        for name, parameter in run.model.named_parameters():
+            torch.testing.assert_close(parameter.grad, summed[name], rtol=1e-4, atol=1e-6)
+
+
+def test_bfloat16_trains(prepared, tmp_path):
+    options = small_options(prepared, tmp_path / "run", mixed_precision="bf16")
+    assert finish_run(options) == 0, output_of(options)
+    assert all(weight.dtype == torch.float32 for weight in final_weights(options).values())
+    losses = [event["ending_loss"] for event in events(options) if "loss" in event]
+    assert sum(losses[-8:]) < sum(losses[:8])
+
+
+def test_workers_make_the_same_batches(finished, prepared, tmp_path):
+    options = small_options(prepared, tmp_path / "run", dataloader_num_workers=2)
+    assert finish_run(options) == 0, output_of(options)
+    assert are_identical(final_weights(options), final_weights(finished))
+
+
+def test_the_paper_s_recipe_trains(prepared, tmp_path):
+    options = small_options(prepared, tmp_path / "run", recipe="paper", max_steps=60, eval_steps=30, logging_steps=20)
+    train(options)
+    losses = [event["loss"] for event in events(options) if "loss" in event]
+    assert losses[-1] < losses[0]
+
+
+def test_the_best_model_is_the_one_that_stays(prepared, tmp_path):
+    """With a learning rate that ruins the model, the best evaluation is an early one."""
+    options = small_options(
+        prepared, tmp_path / "run", learning_rate=3.0, warmup_ratio=0.9, max_steps=24, eval_steps=2, dropout=0.0
+    )
+    train(options)
+    state = json.loads((tmp_path / "run" / "trainer_state.json").read_text())
+    evaluations = {e["step"]: e["eval_perplexity"] for e in events(options) if e.get("eval_num_stories") == 4}
+    best = min(evaluations, key=evaluations.__getitem__)
+    assert state["best_global_step"] == best < 24
+    assert are_identical(final_weights(options), load_file(tmp_path / "run" / "best" / "model.safetensors"))
+
+
+def test_early_stopping(prepared, tmp_path):
+    options = small_options(
+        prepared,
+        tmp_path / "run",
+        learning_rate=3.0,
+        warmup_ratio=0.0,
+        max_steps=60,
+        eval_steps=1,
+        early_stopping_patience=3,
+    )
+    train(options)
+    state = json.loads((tmp_path / "run" / "trainer_state.json").read_text())
+    assert state["global_step"] < 60
+    evaluations = [e["eval_perplexity"] for e in events(options) if e.get("eval_num_stories") == 4]
+    assert min(evaluations[-3:]) >= min(evaluations[:-3])
+
+
+def test_a_limit_in_minutes(prepared, tmp_path):
+    options = small_options(prepared, tmp_path / "run", max_minutes=0.02, max_steps=100_000, eval_steps=100_000)
+    train(options)
+    last = [event for event in events(options) if "loss" in event][-1]
+    assert 1.2 <= last["elapsed"] < 6 and last["learning_rate"] < 1e-4
+
+
+class Poison:
+    """Makes the loss of one update not a number."""
+
+    def __init__(self, run: TrainingRun, step: int):
+        self.run, self.step = run, step
+
+    def __call__(self, **batch):
+        output = self.run.model(**batch)
+        if self.run.state.step == self.step:
+            output.loss = output.loss * float("nan")
+        return output
+
+
+def poisoned_run(options: TrainingOptions, step: int) -> TrainingRun:
+    with TrainingRun(options) as run:
+        model = Poison(run, step)
+        for update in run.updates():
+            for batch in update.batches():
+                run.backward(model(**batch))
+            run.step()
+        run.finish()
+    return run
+
+
+def test_a_loss_that_is_not_a_number_stops_the_run_and_keeps_the_batch(prepared, tmp_path):
+    options = small_options(prepared, tmp_path / "run")
+    with pytest.raises(NonFiniteLoss, match=r"Update 4 has loss nan .*/step-4-process-0"):
+        poisoned_run(options, step=4)
+    saved = load_file(tmp_path / "run" / "non_finite" / "step-4-process-0.safetensors")
+    rows = json.loads((tmp_path / "run" / "non_finite" / "step-4-process-0.json").read_text())["rows"]
+    stories = DatasetDict.load_from_disk(prepared / "tokenised")["train"].select(rows[0])
+    assert saved["0/input_ids"][:, 0, 0].tolist() == [story[0][0] for story in stories["input_ids"]]
+    assert torch.isfinite(load_file(tmp_path / "run" / "checkpoint-3" / "model.safetensors")["lm_head.weight"]).all()
+
+
+def test_a_loss_that_is_not_a_number_can_be_skipped(prepared, tmp_path):
+    options = small_options(prepared, tmp_path / "run", non_finite="skip")
+    run = poisoned_run(options, step=4)
+    assert run.state.step == 20
+    assert [event["step"] for event in events(options) if "loss" in event] == [*range(1, 5), *range(6, 21)]
+    assert all(torch.isfinite(weight).all() for weight in final_weights(options).values())
+
+
+def limit_file_size() -> None:
+    """As on a full disk, writing more than so many bytes fails; SIGXFSZ would else end the process."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+
+def test_a_full_disk_leaves_the_last_good_checkpoint(prepared, tmp_path):
+    options = small_options(prepared, tmp_path / "run", max_steps=3)
+    assert finish_run(options) == 0
+    before = load_file(tmp_path / "run" / "checkpoint-3" / "model.safetensors")
+    longer = small_options(prepared, tmp_path / "run", max_steps=9)
+    assert finish_run(longer, before=limit_file_size) == 2
+    message = output_of(longer)
+    assert "The checkpoint of step 6" in message and "could not be written" in message and "Traceback" not in message
+    assert are_identical(before, load_file(tmp_path / "run" / "checkpoint-3" / "model.safetensors"))
+    assert not list((tmp_path / "run").glob(".*"))
+    assert finish_run(longer) == 0
+
+
+def test_a_directory_that_can_not_be_written(prepared, tmp_path):
+    (tmp_path / "file").write_text("")
+    options = small_options(prepared, tmp_path / "file")
+    assert finish_run(options) == 2
+    assert "could not be written" in output_of(options) and "Traceback" not in output_of(options)
+
+
+def test_a_directory_with_other_things_in_it_is_left_alone(prepared, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "novel.txt").write_text("mine")
+    with pytest.raises(ValueError, match="not empty and not a training run"):
+        TrainingRun(small_options(prepared, tmp_path / "run"))
+
+
+def test_data_that_were_not_prepared(tmp_path):
+    with pytest.raises(ValueError, match="has no `config.json`: make it with `storyend prepare --output"):
+        TrainingRun(small_options(tmp_path, tmp_path / "run"))
+
+
+def test_a_metric_that_does_not_exist(prepared, tmp_path):
+    with pytest.raises(ValueError, match="`metric_for_best_model` must be one of perplexity"):
+        TrainingRun(small_options(prepared, tmp_path / "run", metric_for_best_model="beauty"))
+
+
+def test_the_loop_must_be_complete(prepared, tmp_path):
+    with TrainingRun(small_options(prepared, tmp_path / "run")) as run:
+        for update in run.updates():
+            with pytest.raises(RuntimeError, match="for every batch"):
+                run.step()
+            for batch in update.batches():
+                run.backward(run.model(**batch))
+            break
+    with (
+        TrainingRun(small_options(prepared, tmp_path / "other")) as run,
+        pytest.raises(RuntimeError, match="run.step"),
+    ):
+        for _ in run.updates():
+            pass
+
+
+def test_word_vectors_of_the_prepared_model_are_kept(prepared, tmp_path):
+    with TrainingRun(small_options(prepared, tmp_path / "run")) as run:
+        vectors = load_file(prepared / "model.safetensors")["encoder.embed_tokens.weight"]
+        assert torch.equal(run.model.get_input_embeddings().weight, vectors)
+    with TrainingRun(small_options(prepared, tmp_path / "other", embedding_size=4, hidden_size=6)) as run:
+        assert run.model.config.embedding_size == 4 and run.model.config.hidden_size == 6
+
+
+def test_without_prepared_data_the_embedded_stories_are_used(tmp_path, monkeypatch):
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+    options = TrainingOptions(output_dir=str(tmp_path / "run"), max_steps=1, max_eval_samples=2)
+    with TrainingRun(options) as run:
+        assert len(run.data.tokenised["train"]) == 594 and run.model.config.hidden_size == 192
