@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # One pytest process a core; threads of one would wait for those of another.
 WORKERS ?= auto
 
-.PHONY: help demo test test-slow lint types check bench clean
+.PHONY: help demo test test-slow test-browser lint types check bench clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
@@ -15,10 +15,13 @@ demo: $(VENV)/.demo  ## Train a small model on the stories that come with the pa
 
 test: $(VENV)/.test  ## Lint, check types and run the tests
 	$(MAKE) lint types
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not browser"
 
 test-slow: $(VENV)/.test  ## The tests that take minutes
 	$(BIN)/python -m pytest -m slow
+
+test-browser: $(VENV)/.test  ## The pages in a real headless Chromium (apt-get install chromium chromium-driver)
+	$(BIN)/python -m pytest -m browser
 
 lint: $(VENV)/.test  ## ruff: rules and format
 	$(BIN)/ruff check .

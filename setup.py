@@ -11,8 +11,10 @@ VERSION = "0.1.0.dev0"
 REQUIRED = [
     "accelerate>=1.10",
     "datasets>=4.4",
+    "markdown-it-py>=3.0",
     "numpy>=2.1.3",
     "pyarrow>=21.0",
+    "pyyaml>=6.0.2",
     "rich>=13.9.4",
     "sacrebleu>=2.4.3",
     "safetensors>=0.8",
@@ -23,7 +25,11 @@ REQUIRED = [
 ]
 # Needed where a knowledge table is built, not where one is used: lemmas and parts of speech; a faster gzip.
 KNOWLEDGE = ["isal>=1.7.1", "lemminflect>=0.2.3"]
-TEST = ["hypothesis>=6.100", "pytest>=8.0", "pytest-timeout>=2.3", "pytest-xdist>=3.6"]
+# Pictures: curves of a run, benchmarks, attention.
+PLOTS = ["matplotlib>=3.10"]
+# Significance, agreement of annotators.
+EVALUATION = [*PLOTS, "scipy>=1.15", "statsmodels>=0.14.5"]
+TEST = [*EVALUATION, "selenium>=4.30", "tensorboard>=2.19", "hypothesis>=6.100", "pytest>=8.0", "pytest-timeout>=2.3", "pytest-xdist>=3.6"]
 LINT = ["mypy>=1.15", "ruff>=0.12"]
 
 setup(
@@ -37,11 +43,14 @@ setup(
     # modeling/ stands at the top because it travels alone; installed, it is a part of the package.
     packages=[
         "hf_storyend",
+        "hf_storyend.annotation",
         "hf_storyend.assets",
         "hf_storyend.data",
+        "hf_storyend.evaluation",
         "hf_storyend.knowledge",
         "hf_storyend.modeling",
         "hf_storyend.preparation",
+        "hf_storyend.training",
         "storyend_cli",
     ],
     # The command has a name of its own, too: `storyend --help` should not have to import torch.
@@ -50,10 +59,16 @@ setup(
         "hf_storyend.modeling": "modeling",
         "storyend_cli": "hf_storyend/cli",
     },
-    package_data={"hf_storyend": ["py.typed"], "hf_storyend.assets": ["*.jsonl", "*.tsv"]},
+    package_data={
+        "hf_storyend": ["py.typed"],
+        "hf_storyend.annotation": ["*.html", "*.css", "*.js", "*.md"],
+        "hf_storyend.assets": ["*.jsonl", "*.tsv"],
+    },
     install_requires=REQUIRED,
     extras_require={
         "knowledge": KNOWLEDGE,
+        "plots": PLOTS,
+        "evaluation": EVALUATION,
         "demo": KNOWLEDGE,
         "test": KNOWLEDGE + TEST + LINT,
         "dev": KNOWLEDGE + TEST + LINT,
