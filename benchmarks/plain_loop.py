@@ -96,6 +96,21 @@ class PlainLoop(nn.Module):
         triple_ids: torch.Tensor | None = None,
         triple_mask: torch.Tensor | None = None,
     ) -> torch.Tensor:
+        loss, state, memory = self.encode(input_ids, attention_mask, triple_ids, triple_mask, is_supervised=True)
+        start = labels.new_full((labels.shape[0], 1), self.config.bos_token_id)
+        words = torch.cat((start, labels[:, :-1].clamp(min=0)), dim=1)
+        states, _ = self.read(words, torch.ones_like(words, dtype=torch.bool), state, memory)
+        return (loss + sum_of_losses(self.logits(states), labels)) / (labels != IGNORED).sum()
+
+    def encode(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        triple_ids: torch.Tensor | None,
+        triple_mask: torch.Tensor | None,
+        is_supervised: bool,
+    ) -> tuple[torch.Tensor, State, Memory]:
+        """Read the sentences: sum of their losses if they are supervised, state after the last, and its memory."""
         word_mask = attention_mask.bool()
         zeros = self.merge.weight.new_zeros(input_ids.shape[0], self.config.hidden_size)
         state, memory = [(zeros, zeros)] * self.config.num_layers, None
@@ -104,21 +119,48 @@ class PlainLoop(nn.Module):
             words, mask = input_ids[:, sentence], word_mask[:, sentence]
             steps = functional.pad(mask, (1, 0), value=True) & mask.any(dim=1, keepdim=True)
             start = words.new_full((words.shape[0], 1), self.config.bos_token_id)
-            states, logits, state = self.read(torch.cat((start, words), dim=1), steps, state, memory)
-            if sentence > 0:
-                loss = loss + self.config.encoder_loss_weight * sum_of_losses(logits, self.targets(words, mask))
+            states, state = self.read(torch.cat((start, words), dim=1), steps, state, memory)
+            if sentence > 0 and is_supervised:
+                targets = self.targets(words, mask)
+                loss = loss + self.config.encoder_loss_weight * sum_of_losses(self.logits(states), targets)
             graphs = self.graph_vectors(triple_ids, triple_mask, sentence, states[:, 1:])
             memory = (states[:, 1:], graphs, mask)
-        start = labels.new_full((labels.shape[0], 1), self.config.bos_token_id)
-        words = torch.cat((start, labels[:, :-1].clamp(min=0)), dim=1)
-        _, logits, _ = self.read(words, torch.ones_like(words, dtype=torch.bool), state, memory)
-        return (loss + sum_of_losses(logits, labels)) / (labels != IGNORED).sum()
+        return loss, state, memory
+
+    def logits(self, states: torch.Tensor) -> torch.Tensor:
+        """A step after the other, as they would be made while reading."""
+        return torch.stack([self.lm_head(state) for state in states.unbind(1)], dim=1)
+
+    @torch.no_grad()
+    def generate(self, num_words: int, num_beams: int = 1, **story: torch.Tensor) -> torch.Tensor:
+        """Endings of exactly `num_words` words [B, num_words]: greedy, or the best of `num_beams` beams."""
+        _, state, memory = self.encode(**story, is_supervised=False)
+        batch_size = story["input_ids"].shape[0]
+        rows = torch.arange(batch_size).repeat_interleave(num_beams)
+        state, memory = select_rows(state, rows), tuple(t if t is None else t.index_select(0, rows) for t in memory)
+        words = torch.full((batch_size * num_beams, 1), self.config.bos_token_id)
+        # At first all beams of a story are the same: only one of them counts.
+        scores = torch.full((batch_size, num_beams), -1e9).index_fill_(1, torch.tensor([0]), 0.0)
+        real = torch.ones(batch_size * num_beams, 1, dtype=torch.bool)
+        for _ in range(num_words):
+            states, state = self.read(words[:, -1:], real, state, memory)
+            logits = self.lm_head(states[:, -1])
+            logits[:, [self.config.unk_token_id, self.config.pad_token_id, self.config.bos_token_id]] = float("-inf")
+            if num_beams == 1:
+                words = torch.cat((words, logits.argmax(dim=-1, keepdim=True)), dim=1)
+                continue
+            totals = (logits.log_softmax(dim=-1).view(batch_size, num_beams, -1) + scores.unsqueeze(-1)).flatten(1)
+            scores, best = totals.topk(num_beams)
+            beams = best // logits.shape[-1] + torch.arange(batch_size).unsqueeze(1) * num_beams
+            words = torch.cat((words[beams.flatten()], (best % logits.shape[-1]).view(-1, 1)), dim=1)
+            state = select_rows(state, beams.flatten())
+        return words.view(batch_size, num_beams, -1)[:, 0, 1:]
 
     def read(
         self, words: torch.Tensor, steps: torch.Tensor, state: State, memory: Memory | None
-    ) -> tuple[torch.Tensor, torch.Tensor, State]:
-        """States [B, J, D] and logits [B, J, V] of every step, and the state after the last one."""
-        states, logits = [], []
+    ) -> tuple[torch.Tensor, State]:
+        """States [B, J, D] of every step, and the state after the last one."""
+        states = []
         vectors = self.embed_tokens(words)
         for step in range(words.shape[1]):
             below = torch.cat((vectors[:, step], self.context(state[-1][0], memory)), dim=1)
@@ -129,8 +171,7 @@ class PlainLoop(nn.Module):
                 new_state.append((below, torch.where(keep, new_cell, old_cell)))
             state = new_state
             states.append(below)
-            logits.append(self.lm_head(below))
-        return torch.stack(states, dim=1), torch.stack(logits, dim=1), state
+        return torch.stack(states, dim=1), state
 
     def context(self, query: torch.Tensor, memory: Memory | None) -> torch.Tensor:
         if memory is None:
@@ -179,6 +220,10 @@ class PlainLoop(nn.Module):
             if not name.startswith("cells."):
                 tensor.copy_(source[_package_name(name)])
         return self
+
+
+def select_rows(state: State, rows: torch.Tensor) -> State:
+    return [(hidden.index_select(0, rows), cell.index_select(0, rows)) for hidden, cell in state]
 
 
 def masked_softmax(scores: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:

@@ -10,7 +10,8 @@ KNOWLEDGE_ENCODERS = ("graph_attention", "contextual_attention", None)
 class IncrementalEncoderConfig(PreTrainedConfig):
     r"""
     Configuration of an [`IncrementalEncoderForEndingGeneration`]. The defaults are the sizes of the paper
-    (Guan, Wang and Huang, AAAI 2019), with contextual attention as the knowledge encoder.
+    (Guan, Wang and Huang, AAAI 2019), with incremental encoding and contextual attention as the knowledge encoder.
+    `story_encoder`, `knowledge` and `copy` together choose one of the paper's systems.
 
     Args:
         vocab_size (`int`, *optional*, defaults to 10000):
@@ -22,12 +23,20 @@ class IncrementalEncoderConfig(PreTrainedConfig):
         hidden_size (`int`, *optional*, defaults to 512):
             Size of the LSTM states.
         num_layers (`int`, *optional*, defaults to 2):
-            Layers of the LSTM that encoder and decoder share.
+            Layers of every LSTM.
+        story_encoder (`str`, *optional*, defaults to `"incremental"`):
+            How a story is read: `"incremental"` (the paper's IE, one LSTM for encoder and decoder), `"hierarchical"`
+            (its HLSTM) or `"sequence"` (its Seq2Seq, which has no knowledge).
         knowledge (`str`, *optional*, defaults to `"contextual_attention"`):
             How a word's triples become its graph vector: `"graph_attention"`, `"contextual_attention"`, or `None` for
-            the model that attends to hidden states only (the paper's IE).
+            the model that attends to hidden states only.
+        copy (`bool`, *optional*, defaults to `False`):
+            Whether words of the story can be copied into the ending, those out of the vocabulary included.
+        num_copy_slots (`int`, *optional*, defaults to 32):
+            Words out of the vocabulary that one story can have ids for, if `copy`: they are numbered from `vocab_size`
+            on, and scores of the next word have so many columns more.
         encoder_loss_weight (`float`, *optional*, defaults to 1.0):
-            Weight of the supervision on the context sentences; 0 switches it off.
+            Weight of the supervision on the context sentences, which only incremental encoding has; 0 switches it off.
         dropout (`float`, *optional*, defaults to 0.0):
             Dropout on word vectors entering the LSTM, between its layers and before the vocabulary projection.
         tie_word_embeddings (`bool`, *optional*, defaults to `False`):
@@ -69,7 +78,10 @@ class IncrementalEncoderConfig(PreTrainedConfig):
     embedding_size: int = 200
     hidden_size: int = 512
     num_layers: int = 2
+    story_encoder: str = "incremental"
     knowledge: str | None = "contextual_attention"
+    copy: bool = False
+    num_copy_slots: int = 32
     encoder_loss_weight: float = 1.0
     dropout: float = 0.0
     tie_word_embeddings: bool = False
@@ -89,6 +101,7 @@ class IncrementalEncoderConfig(PreTrainedConfig):
     def __post_init__(self, **kwargs):
         if self.decoder_start_token_id is None:
             self.decoder_start_token_id = self.bos_token_id
+        self._check_choices()
         self._check_sizes()
         self._check_ranges()
         super().__post_init__(**kwargs)
@@ -105,6 +118,7 @@ class IncrementalEncoderConfig(PreTrainedConfig):
                 "pad_token_id": tokenizer.pad_token_id,
                 "bos_token_id": tokenizer.bos_token_id,
                 "eos_token_id": tokenizer.eos_token_id,
+                **_copy_settings(tokenizer),
                 **kwargs,
             }
         )
@@ -114,9 +128,15 @@ class IncrementalEncoderConfig(PreTrainedConfig):
         """Size of a graph vector: two word vectors in both knowledge encoders, 0 without knowledge."""
         return 0 if self.knowledge is None else 2 * self.embedding_size
 
+    @property
+    def num_output_words(self) -> int:
+        """Columns of the scores of the next word: the vocabulary and, if words can be copied, the slots."""
+        return self.vocab_size + (self.num_copy_slots if self.copy else 0)
+
     def _check_sizes(self) -> None:
         limits = ("max_sentences", "max_sentence_length", "max_triples", "max_ending_length")
-        for name in ("vocab_size", "num_relations", "embedding_size", "hidden_size", "num_layers", *limits):
+        sizes = ("vocab_size", "num_relations", "embedding_size", "hidden_size", "num_layers", "num_copy_slots")
+        for name in (*sizes, *limits):
             value = getattr(self, name)
             if value is None and name in limits:
                 continue
@@ -127,10 +147,14 @@ class IncrementalEncoderConfig(PreTrainedConfig):
             if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < self.vocab_size:
                 raise ValueError(f"`{name}` must be a word id below `vocab_size` ({self.vocab_size}); got {value!r}.")
 
+    def _check_choices(self) -> None:
+        # `story_encoder` is checked where the encoders are listed: in `story_readers.py`.
+        for name, choices in (("knowledge", KNOWLEDGE_ENCODERS), ("copy", (True, False))):
+            if getattr(self, name) not in choices:
+                allowed = ", ".join(map(repr, choices))
+                raise ValueError(f"`{name}` must be one of {allowed}; got {getattr(self, name)!r}.")
+
     def _check_ranges(self) -> None:
-        if self.knowledge not in KNOWLEDGE_ENCODERS:
-            allowed = ", ".join(repr(name) for name in KNOWLEDGE_ENCODERS)
-            raise ValueError(f"`knowledge` must be one of {allowed}; got {self.knowledge!r}.")
         if not 0.0 <= self.dropout < 1.0:
             raise ValueError(f"`dropout` must be at least 0 and below 1; got {self.dropout!r}.")
         if not 0.0 <= self.encoder_loss_weight < float("inf"):
@@ -142,6 +166,12 @@ class IncrementalEncoderConfig(PreTrainedConfig):
                 "`tie_word_embeddings` needs `embedding_size` equal to `hidden_size`; "
                 f"got {self.embedding_size} and {self.hidden_size}."
             )
+
+
+def _copy_settings(tokenizer) -> dict[str, int | bool]:
+    # A tokenizer saved before words could be copied does not have the number.
+    num_copy_slots = getattr(tokenizer, "num_copy_slots", 0)
+    return {"copy": True, "num_copy_slots": num_copy_slots} if num_copy_slots else {}
 
 
 IncrementalEncoderConfig.register_for_auto_class()

@@ -24,6 +24,8 @@ from torch.autograd.function import once_differentiable
 
 from .lstm import ContextLSTM, GateLinear, LSTMState
 from .multi_source_attention import MultiSourceAttention, SentenceMemory
+from .plain_modules import is_plain
+from .small_products import is_small_product, small_product
 from .tensor_values import has_values
 
 # One operation for what `gradient * output * (1 - output)` and the like would need three for.
@@ -32,23 +34,24 @@ tanh_backward = torch.ops.aten.tanh_backward.grad_input
 softmax_backward = torch.ops.aten._softmax_backward_data.out
 
 
-def can_read_fused(lstm: ContextLSTM, word_ids: torch.Tensor, step_mask: torch.Tensor | None) -> bool:
+def can_read_fused(
+    lstm: ContextLSTM, attention: MultiSourceAttention | None, word_ids: torch.Tensor, step_mask: torch.Tensor | None
+) -> bool:
     """
     Whether `read_fused` may take a reading and is worth it: not while nothing may depend on the data, nor for a single
-    step, as in generation. Adapters, quantisers and hooks act when a gate is called; `read_fused` calls none and uses
-    its weights only, so it leaves those to the plain loop.
+    step, as in generation. `read_fused` uses weights and calls no module, so whatever acts on a call is left to the
+    plain loop.
     """
     if not has_values(word_ids) or (step_mask is None and word_ids.shape[1] == 1):
         return False
-    return all(
-        type(gates) is GateLinear and not gates._forward_hooks and not gates._forward_pre_hooks
-        for gates in lstm.step_gates
-    )
+    if attention is not None and not (is_plain(attention, MultiSourceAttention) and attention.can_fold_merge):
+        return False
+    return is_plain(lstm, ContextLSTM) and all(is_plain(gates, GateLinear) for gates in lstm.step_gates)
 
 
 def read_fused(
     lstm: ContextLSTM,
-    attention: MultiSourceAttention,
+    attention: MultiSourceAttention | None,
     word_vectors: torch.Tensor,
     state: LSTMState,
     memory: SentenceMemory | None,
@@ -66,16 +69,21 @@ def read_fused(
     dtype = word_gates.dtype
     sources: list[torch.Tensor | None] = [None] * 4
     if memory is not None:
+        memory = memory.for_rows(batch_size)
         sources = [memory.mask, *(t.to(dtype) for t in (memory.keys, memory.values, attention.merge.bias))]
     addends = [word_gates, *(gates.bias for gates in list(lstm.step_gates)[1:])]
+    weights = [gates.weight for gates in lstm.step_gates]
+    if memory is None:
+        # Where there is no context, as in a first sentence, that half of the product falls away.
+        weights[0] = weights[0][:, -lstm.hidden_size :]
     layers = [
         tensor.to(dtype)
-        for (hidden, cell), gates, addend in zip(state, lstm.step_gates, addends, strict=True)
-        for tensor in (hidden, cell, gates.weight, addend)
+        for (hidden, cell), weight, addend in zip(state, weights, addends, strict=True)
+        for tensor in (hidden, cell, weight, addend)
     ]
     dropout = lstm.dropout.p if lstm.dropout.training else 0.0
-    weights, *outputs = SentenceRecurrence.apply(packing, dropout, *sources, *layers)
-    return outputs[0::3], list(zip(outputs[1::3], outputs[2::3], strict=True)), weights
+    seen, *outputs = SentenceRecurrence.apply(packing, dropout, *sources, *layers)
+    return outputs[0::3], list(zip(outputs[1::3], outputs[2::3], strict=True)), seen
 
 
 @dataclass
@@ -146,8 +154,8 @@ class SentenceRecurrence(torch.autograd.Function):
     """
     All steps of a sentence. Arguments: packing and dropout; mask, keys, values and bias of the memory, or four times
     None; then hidden state, cell, weight and addend of each layer, the addend being the packed word gates [N, 4D] in
-    the first and the bias [4D] in the others. Results: the attention or None; then states, last hidden state and last
-    cell of each layer.
+    the first and the bias [4D] in the others. Without a memory the first weight has no half for the context. Results:
+    the attention or None; then states, last hidden state and last cell of each layer.
     """
 
     @staticmethod
@@ -164,9 +172,8 @@ class SentenceRecurrence(torch.autograd.Function):
         memory = None if mask is None else ForwardMemory(packing, mask, keys, values, merge_bias)
         layers = []
         for number, tensors in enumerate(_groups(layer_tensors, 4)):
-            has_input = number > 0 or memory is not None
             # Dropout is on what comes from the layer below.
-            layers.append(ForwardLayer(packing, *tensors, has_input=has_input, dropout=dropout if number else 0.0))
+            layers.append(ForwardLayer(packing, *tensors, dropout=dropout if number else 0.0))
         _run(packing, memory, layers)
         attention = None if memory is None else memory.attention(packing)
         ctx.packing, ctx.num_kept = packing, ForwardLayer.num_kept * len(layers)
@@ -266,12 +273,10 @@ class ForwardLayer:
         weight: torch.Tensor,
         addend: torch.Tensor,
         *,
-        has_input: bool,
         dropout: float,
     ):
         num_rows, (self.batch_size, size) = packing.num_rows, hidden.shape
-        # A first sentence has no context: that half of the product falls away.
-        self.weight = weight if has_input else weight[:, size:]
+        self.weight = weight
         self.inputs = hidden.new_empty(num_rows, self.weight.shape[1])
         self.gates = hidden.new_empty(num_rows, 4 * size)
         self.hidden = torch.cat((packing.sort(hidden), hidden.new_empty(num_rows, size)))
@@ -309,12 +314,16 @@ class ForwardLayer:
     def _multiply(self, step: int) -> None:
         """Inputs of a step -> what goes into its gates."""
         addend, inputs, gates = self.addend_steps[step], self.input_steps[step], self.gate_steps[step]
-        if gates.shape[0] > 1 or self.batch_size == 1:
-            torch.addmm(addend, inputs, self.weight.T, out=gates)
-            return
         # The last row left of a batch: as a product of matrix and vector it would be summed in an order that depends
         # on where the weights lie in memory, and a model just loaded would differ in the last bit from the one saved.
-        gates.copy_(torch.addmm(addend, inputs.expand(2, -1), self.weight.T)[:1])
+        is_last_row = gates.shape[0] == 1 < self.batch_size
+        rows = inputs.expand(2, -1) if is_last_row else inputs
+        if is_small_product(rows, self.weight):
+            torch.add(addend, small_product(rows, self.weight)[: gates.shape[0]], out=gates)
+        elif is_last_row:
+            gates.copy_(torch.addmm(addend, rows, self.weight.T)[:1])
+        else:
+            torch.addmm(addend, inputs, self.weight.T, out=gates)
 
     def kept(self) -> tuple[torch.Tensor | None, ...]:
         """What backward needs, `num_kept` in number; hidden states are in the inputs."""
@@ -449,8 +458,6 @@ class BackwardLayer:
 
     def results(self, packing: Packing, has_bias: bool) -> tuple[torch.Tensor, ...]:
         """Gradients of the first state, of the weight (one product for all steps) and of the addend."""
-        size = self.cell.shape[1]
-        weight = self.gates.new_zeros(4 * size, 2 * size)
-        torch.mm(self.gates.T, self.inputs, out=weight[:, -self.inputs.shape[1] :])
+        weight = self.gates.T @ self.inputs
         addend = self.gates.sum(dim=0) if has_bias else self.gates
         return packing.unsort(self.hidden_blocks[0]), packing.unsort(self.cell), weight, addend

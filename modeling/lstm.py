@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from .configuration_incremental_encoder import IncrementalEncoderConfig
+from .small_products import apply_linear
 
 # State of all layers: a list of (hidden [B, D], cell [B, D]), the first layer first.
 LSTMState = list[tuple[torch.Tensor, torch.Tensor]]
@@ -30,21 +31,35 @@ class GateLinear(nn.Linear):
 
 class ContextLSTM(nn.Module):
     """
-    LSTM of several layers whose first one reads `[word vector ; context vector]`.
+    LSTM of several layers whose first one reads `[word vector ; context vector]`, or vectors alone.
 
     The part of the first layer that depends on the word alone, `word_gates`, is a product for all words at once; the
     rest, `step_gates`, waits for the step.
+
+    Args:
+        config: Sizes, dropout and the spread of word vectors.
+        input_size: Size of what is read instead of word vectors, if it is something else: states, of an LSTM below.
+        has_context: Whether there is a context vector.
     """
 
-    def __init__(self, config: IncrementalEncoderConfig):
+    def __init__(self, config: IncrementalEncoderConfig, input_size: int | None = None, has_context: bool = True):
         super().__init__()
         self.hidden_size = config.hidden_size
         # Words reach the gates with unit variance, whatever the spread of their vectors.
         word_std = config.embedding_size**-0.5 / config.initializer_range
-        self.word_gates = GateLinear(config.embedding_size, config.hidden_size, init_std=word_std)
+        self.word_gates = GateLinear(
+            input_size or config.embedding_size,
+            config.hidden_size,
+            init_std=word_std if input_size is None else input_size**-0.5,
+        )
         # The first layer's bias is the one of `word_gates`.
         self.step_gates = nn.ModuleList(
-            GateLinear(2 * config.hidden_size, config.hidden_size, bias=layer > 0, init_std=config.hidden_size**-0.5)
+            GateLinear(
+                config.hidden_size * (2 if layer > 0 or has_context else 1),
+                config.hidden_size,
+                bias=layer > 0,
+                init_std=config.hidden_size**-0.5,
+            )
             for layer in range(config.num_layers)
         )
         self.dropout = nn.Dropout(config.dropout)
@@ -57,12 +72,13 @@ class ContextLSTM(nn.Module):
         """The words' share in the first layer's gates, for every position: [B, J, E] -> [B, J, 4D]."""
         return self.word_gates(self.dropout(word_vectors))
 
-    def forward(self, word_gates: torch.Tensor, context: torch.Tensor, state: LSTMState) -> LSTMState:
-        """One step: word_gates [B, 4D], context [B, D] and the state before it -> the state after it."""
+    def forward(self, word_gates: torch.Tensor, context: torch.Tensor | None, state: LSTMState) -> LSTMState:
+        """One step: word_gates [B, 4D], context [B, D] if there is one, and the state before it -> that after it."""
         new_state: LSTMState = []
         layer_input = context
         for layer, (hidden, cell) in enumerate(state):
-            gates = self.step_gates[layer](torch.cat((layer_input, hidden), dim=-1))
+            inputs = hidden if layer_input is None else torch.cat((layer_input, hidden), dim=-1)
+            gates = apply_linear(self.step_gates[layer], inputs)
             if layer == 0:
                 gates = gates + word_gates
             hidden, cell = self._open_gates(gates, cell)

@@ -1,5 +1,6 @@
 """
-Story endings by incremental encoding and commonsense knowledge, as a transformers model.
+Story endings by incremental encoding and commonsense knowledge, and by the paper's other systems, as a transformers
+model.
 
 Guan, Wang and Huang, "Story Ending Generation with Incremental Encoding and Commonsense Knowledge", AAAI 2019. The
 paper's letters and the names in this code (the last column is a file of this folder, or a class):
@@ -28,6 +29,10 @@ paper's letters and the names in this code (the last column is a file of this fo
 Shape letters: B stories, K sentences, L words, N triples, T words of the ending, S sources of attention, E word
 vector, G graph vector, D hidden state, V vocabulary.
 
+The configuration chooses the system: `story_encoder` a reader of `story_readers` (`sequence_reader` and
+`hierarchical_reader` say how theirs differ from what follows), `knowledge` one of `knowledge_encoders` and `copy` the
+mechanism of `copying`.
+
 What the paper leaves open, decided here:
 
 - **Symbols.** `input_ids` are words only. The encoder puts a start symbol before every sentence; supervised sentences
@@ -49,21 +54,25 @@ What the paper leaves open, decided here:
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
-from transformers import GenerationConfig, GenerationMixin, PreTrainedModel
+from transformers import GenerationConfig, GenerationMixin, LogitsProcessorList, PreTrainedModel
 from transformers import initialization as init
 from transformers.modeling_outputs import Seq2SeqLMOutput
 
 from .configuration_incremental_encoder import IncrementalEncoderConfig
-from .losses import IGNORED, next_word_targets, sum_of_losses
+from .copying import CopyMemory, check_slots, sum_of_copy_losses
+from .forbidden_words import ForbiddenWords
+from .losses import IGNORED, labelled_steps, next_word_targets, sum_of_cross_entropies, sum_of_losses
 from .lstm import GateLinear, stack_state, unstack_state
 from .recurrent_cache import RecurrentCache
-from .story_encoder import IncrementalStoryEncoder, Reading, StoryEncoderOutput
+from .small_products import project_words
 from .story_inputs import check_target_ids, prepare_story_inputs
+from .story_reader import Reading, StoryEncoderOutput, StoryReader
+from .story_readers import STORY_READERS, build_story_reader
 
 
 @dataclass
@@ -73,11 +82,14 @@ class EndingGenerationOutput(Seq2SeqLMOutput):
 
     Args:
         loss (`torch.Tensor`, *optional*): `ending_loss + encoder_loss_weight * encoder_loss`, when `labels` are given.
-        logits (`torch.Tensor` of shape `[B, T, V]`): Scores of the next word.
+        logits (`torch.Tensor` of shape `[B, T, V]`, or `[B, T, V + slots]` if words can be copied, *optional*):
+            Scores of the next word. None in training mode with `labels`: the loss is made without holding them.
         past_key_values (`RecurrentCache`, *optional*): LSTM state after the last word.
         decoder_hidden_states (`tuple`, *optional*): Word vectors `[B, T, E]`, then each layer's states `[B, T, D]`.
-        cross_attentions (`tuple`, *optional*): One tensor `[B, T, L]`, the ending's state attention.
-        decoder_attentions (`tuple`, *optional*): One tensor `[B, T, L]`, the ending's knowledge attention.
+        cross_attentions (`tuple`, *optional*):
+            One tensor `[B, T, L]`, the ending's state attention. In systems that attend to all sentences it is
+            `[B, T, K * L]`, sentence after sentence.
+        decoder_attentions (`tuple`, *optional*): One tensor of that shape, the ending's knowledge attention.
         encoder_last_hidden_state, encoder_hidden_states, encoder_attentions: See [`StoryEncoderOutput`].
         ending_loss (`torch.Tensor`, *optional*): Mean negative log likelihood of an ending's word.
         encoder_loss (`torch.Tensor`, *optional*): Negative log likelihood of sentences 2..K, per word of the endings.
@@ -120,7 +132,7 @@ class IncrementalEncoderPreTrainedModel(PreTrainedModel):
     base_model_prefix = ""
     main_input_name = "input_ids"
     supports_gradient_checkpointing = False
-    _no_split_modules = ["IncrementalStoryEncoder"]
+    _no_split_modules = [reader.__name__ for reader in STORY_READERS.values()]
     # Assisted decoding takes words back, which a recurrent state can't: generate() then refuses by itself.
     _is_stateful = True
 
@@ -161,7 +173,7 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
 
     def __init__(self, config: IncrementalEncoderConfig):
         super().__init__(config)
-        self.encoder = IncrementalStoryEncoder(config)
+        self.encoder = build_story_reader(config)
         self.dropout = nn.Dropout(config.dropout)
         self.lm_head = nn.Linear(config.hidden_size, config.vocab_size)
         self.lm_head.init_std = 2 * config.hidden_size**-0.5
@@ -169,7 +181,7 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         # As in the authors' code. Loading a checkpoint replaces it by the checkpoint's own settings.
         self.generation_config.max_new_tokens = 30
 
-    def get_encoder(self, *args, **kwargs) -> IncrementalStoryEncoder:
+    def get_encoder(self, *args, **kwargs) -> StoryReader:
         return self.encoder
 
     def get_input_embeddings(self) -> nn.Embedding:
@@ -184,6 +196,7 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         attention_mask: torch.Tensor | None = None,
         triple_ids: torch.LongTensor | None = None,
         triple_mask: torch.Tensor | None = None,
+        copy_ids: torch.LongTensor | None = None,
         decoder_input_ids: torch.LongTensor | None = None,
         labels: torch.LongTensor | None = None,
         encoder_outputs: StoryEncoderOutput | tuple | None = None,
@@ -201,9 +214,15 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
             triple_ids (`torch.LongTensor` of shape `[B, K, L, N, 3]`, *optional*):
                 Triples of each word as head word, relation, tail word. None means that nothing is known.
             triple_mask (`torch.Tensor` of shape `[B, K, L, N]`, *optional*): 1 at triples, 0 at padding.
+            copy_ids (`torch.LongTensor` of shape `[B, K, L]`, *optional*):
+                If words can be copied: the ids under which the words of the story are copied, those of the vocabulary
+                or, for words that it lacks, slots from `config.vocab_size` on; `input_ids` unless given. Then
+                `labels` and `decoder_input_ids` may have the slots of their story.
             decoder_input_ids (`torch.LongTensor` of shape `[B, T]`, *optional*):
                 What the decoder reads, the start symbol first; made from `labels` where those are given.
-            labels (`torch.LongTensor` of shape `[B, T]`, *optional*): The ending with its end symbol; -100 is ignored.
+            labels (`torch.LongTensor` of shape `[B, T]`, *optional*):
+                The ending with its end symbol; -100 is ignored. Where the decoder's inputs are made from them, steps
+                behind a story's last label are not read: what is returned for those means nothing.
             encoder_outputs (`StoryEncoderOutput`, *optional*):
                 A story already encoded. The loss is then that of the ending alone.
             past_key_values (`RecurrentCache`, *optional*): State after the words that came before.
@@ -220,18 +239,22 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
 
         encoder_loss = None
         if encoder_outputs is None:
-            inputs = prepare_story_inputs(self.config, input_ids, attention_mask, triple_ids, triple_mask)
+            inputs = prepare_story_inputs(self.config, input_ids, attention_mask, triple_ids, triple_mask, copy_ids)
             encoder_outputs, states = self.encoder.encode(inputs, output_attentions, output_hidden_states)
-            if labels is not None and self.config.encoder_loss_weight > 0:
+            if labels is not None and states is not None and self.config.encoder_loss_weight > 0:
                 targets = next_word_targets(inputs.word_ids, inputs.word_mask, self.config.eos_token_id)
-                encoder_loss = sum_of_losses(states[:, 1:], targets[:, 1:], self.project)
+                encoder_loss = sum_of_losses(states[:, 1:], targets[:, 1:], self.lm_head, self.dropout)
         elif not isinstance(encoder_outputs, StoryEncoderOutput) and isinstance(encoder_outputs, (tuple, list)):
-            encoder_outputs = StoryEncoderOutput(*encoder_outputs)
+            encoder_outputs = StoryEncoderOutput.from_tuple(encoder_outputs, has_copies=self.config.copy)
 
+        # Steps behind the last label do nothing for the loss; nobody else sees them, unless they were asked for.
+        is_shortened = labels is not None and (self.training or decoder_input_ids is None)
         decoder_input_ids = self._decoder_inputs(decoder_input_ids, labels, encoder_outputs)
-        reading, cache = self._decode(decoder_input_ids, encoder_outputs, past_key_values)
-        logits = self.project(reading.states)
-        losses = self._losses(logits, labels, encoder_loss, num_items_in_batch)
+        step_mask = labelled_steps(labels) if is_shortened else None
+        reading, cache = self._decode(decoder_input_ids, step_mask, encoder_outputs, past_key_values)
+        copies = encoder_outputs.copy_memory
+        logits = self._score_words(reading.outputs, copies) if labels is None or not self.training else None
+        losses = self._losses(reading.outputs, copies, logits, labels, encoder_loss, num_items_in_batch)
 
         use_cache = self.config.use_cache if use_cache is None else use_cache
         attentions = reading.attention.unbind(dim=2) if output_attentions else None
@@ -250,7 +273,15 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
 
     def project(self, states: torch.Tensor) -> torch.Tensor:
         """States [..., D] -> scores of the next word [..., V]."""
-        return self.lm_head(self.dropout(states))
+        return project_words(self.lm_head, self.dropout(states))
+
+    def _score_words(self, states: torch.Tensor, copies: CopyMemory | None) -> torch.Tensor:
+        """States [B, T, D] -> scores of the next word [B, T, V] or, if words can be copied, [B, T, V + slots]."""
+        if copies is None:
+            return self.project(states)
+        states = self.dropout(states)
+        logits = project_words(self.lm_head, states)
+        return self.encoder.copying.mix(logits, states, copies, self.config.num_copy_slots)
 
     def prepare_decoder_input_ids_from_labels(self, labels: torch.LongTensor) -> torch.LongTensor:
         """What the decoder reads to predict `labels`: the start symbol, then all but the last."""
@@ -264,9 +295,11 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         labels: torch.LongTensor | None,
         encoder_outputs: StoryEncoderOutput,
     ) -> torch.LongTensor:
-        batch_size = encoder_outputs.memory_mask.shape[0]
+        batch_size = encoder_outputs.state_hidden.shape[0]
         if labels is not None:
             check_target_ids(self.config, "labels", labels, batch_size)
+            if encoder_outputs.copy_memory is not None:
+                check_slots(labels, encoder_outputs.copy_memory, self.config.vocab_size)
         if decoder_input_ids is None:
             if labels is None:
                 raise ValueError("Give `labels` or `decoder_input_ids`, or let `generate()` write the ending.")
@@ -280,20 +313,27 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         return decoder_input_ids
 
     def _decode(
-        self, word_ids: torch.LongTensor, encoder_outputs: StoryEncoderOutput, cache: RecurrentCache | None
+        self,
+        word_ids: torch.LongTensor,
+        step_mask: torch.Tensor | None,
+        encoder_outputs: StoryEncoderOutput,
+        cache: RecurrentCache | None,
     ) -> tuple[Reading, RecurrentCache]:
         """Read the words of the ending so far, from the cache's state or, at the start, from the encoder's."""
         cache = RecurrentCache() if cache is None else cache
         if not hasattr(cache, "hidden"):
             raise ValueError(f"`past_key_values` must be a `RecurrentCache`; got {type(cache).__name__}.")
         state = encoder_outputs.state if cache.hidden is None else unstack_state(cache.hidden, cache.cell)
-        reading = self.encoder.read(word_ids, state, encoder_outputs.memory)
+        memory, copies = encoder_outputs.memory, encoder_outputs.copy_memory
+        reading = self.encoder.read(word_ids, state, memory, step_mask, copies)
         cache.update_state(*stack_state(reading.state), num_new_words=word_ids.shape[1])
         return reading, cache
 
     def _losses(
         self,
-        logits: torch.Tensor,
+        states: torch.Tensor,
+        copies: CopyMemory | None,
+        logits: torch.Tensor | None,
         labels: torch.LongTensor | None,
         encoder_loss: torch.Tensor | None,
         num_items_in_batch: torch.Tensor | int | None,
@@ -304,15 +344,25 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         if num_words is None:
             # An ending without any label has loss 0, not 0 / 0.
             num_words = (labels != IGNORED).sum().clamp(min=1)
-        # The logits are here already, so nothing has to be projected.
-        ending_loss = sum_of_losses(logits, labels, project=lambda scores: scores) / num_words
+        if logits is not None:
+            ending_loss = sum_of_cross_entropies(logits, labels) / num_words
+        elif copies is None:
+            ending_loss = sum_of_losses(states, labels, self.lm_head, self.dropout) / num_words
+        else:
+            ending_loss = sum_of_copy_losses(self.dropout(states), labels, self.lm_head, copies) / num_words
         if encoder_loss is None:
             return {"loss": ending_loss, "ending_loss": ending_loss}
         encoder_loss = encoder_loss / num_words
         loss = ending_loss + self.config.encoder_loss_weight * encoder_loss
         return {"loss": loss, "ending_loss": ending_loss, "encoder_loss": encoder_loss}
 
-    def generate(self, inputs=None, generation_config: GenerationConfig | None = None, **kwargs):
+    def generate(
+        self,
+        inputs: torch.Tensor | None = None,
+        generation_config: GenerationConfig | None = None,
+        logits_processor: LogitsProcessorList | None = None,
+        **kwargs: Any,
+    ):
         """
         [`~transformers.GenerationMixin.generate`], which see for all arguments. The unknown word, padding and the
         start symbol are never produced, whatever the decoding strategy.
@@ -321,15 +371,45 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         mask = kwargs.get("attention_mask")
         if mask is not None and mask.ndim == 3:
             kwargs["attention_mask"] = mask.flatten(1)
-        given = generation_config or self.generation_config
-        suppressed = kwargs.pop("suppress_tokens", given.suppress_tokens) or []
-        never = (self.config.unk_token_id, self.config.pad_token_id, self.config.bos_token_id)
-        suppressed = sorted({*suppressed, *never})
-        if generation_config is None:
-            return super().generate(inputs, suppress_tokens=suppressed, **kwargs)
-        generation_config = copy.deepcopy(generation_config)
-        generation_config.suppress_tokens = suppressed
-        return super().generate(inputs, generation_config=generation_config, **kwargs)
+        never = ForbiddenWords((self.config.unk_token_id, self.config.pad_token_id, self.config.bos_token_id))
+        processors = LogitsProcessorList([never, *(logits_processor or [])])
+        return super().generate(inputs, generation_config, processors, **kwargs)
+
+    def _expand_inputs_for_generation(self, *args: Any, **kwargs: Any) -> tuple[torch.LongTensor, dict[str, Any]]:
+        """Repeat rows for beams and samples, except what those of a story only read and can share."""
+        outputs = kwargs.get("encoder_outputs")
+        if not isinstance(outputs, StoryEncoderOutput):
+            return super()._expand_inputs_for_generation(*args, **kwargs)
+        shared = {name: outputs[name] for name in outputs.shared_by_beams}
+        # A new one, because it is filled in place and the caller may go on using the old one.
+        kwargs["encoder_outputs"] = type(outputs)(**{name: outputs[name] for name in outputs if name not in shared})
+        input_ids, kwargs = super()._expand_inputs_for_generation(*args, **kwargs)
+        for name, tensor in shared.items():
+            kwargs["encoder_outputs"][name] = tensor
+        return input_ids, kwargs
+
+    def compute_transition_scores(
+        self,
+        sequences: torch.Tensor,
+        scores: tuple[torch.Tensor, ...],
+        beam_indices: torch.Tensor | None = None,
+        normalize_logits: bool = False,
+    ) -> torch.Tensor:
+        """
+        [`~transformers.GenerationMixin.compute_transition_scores`], which takes the number of scores from
+        `config.vocab_size`: where words can be copied there are more.
+        """
+        if not self.config.copy:
+            return super().compute_transition_scores(sequences, scores, beam_indices, normalize_logits)
+        steps = torch.stack(scores)  # [T, rows, V + slots]
+        steps = steps.log_softmax(dim=-1) if normalize_logits else steps
+        if beam_indices is None:
+            beam_indices = torch.arange(steps.shape[1], device=steps.device)[:, None].expand(-1, len(scores))
+        is_finished = beam_indices < 0
+        length = int((~is_finished).sum(dim=1).max())
+        rows, is_finished = beam_indices[:, :length].clamp(min=0), is_finished[:, :length]
+        chosen = steps[torch.arange(length, device=steps.device), rows, sequences[:, -length:]]
+        return chosen.masked_fill(is_finished, 0.0)
 
     @classmethod
     def _supports_default_dynamic_cache(cls) -> bool:

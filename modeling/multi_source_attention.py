@@ -6,9 +6,13 @@ from dataclasses import dataclass
 
 import torch
 from torch import nn
+from torch.nn import functional
 
 from .configuration_incremental_encoder import IncrementalEncoderConfig
 from .masked_softmax import masked_softmax
+from .plain_modules import is_plain
+from .tensor_values import has_values
+from .word_rows import Graphs, find_words, with_zeros_behind
 
 
 @dataclass
@@ -22,8 +26,19 @@ class SentenceMemory:
     values: torch.Tensor  # [B, S * L, D]
     mask: torch.Tensor  # [B, L], true at words
 
+    def for_rows(self, num_rows: int) -> SentenceMemory:
+        """The memory for rows that share it, as beams do: the first ones the first story's, and so on."""
+        num_sharing = num_rows // self.mask.shape[0]
+        if num_sharing == 1:
+            return self
+        return SentenceMemory(
+            *(tensor.repeat_interleave(num_sharing, dim=0) for tensor in (self.keys, self.values, self.mask))
+        )
+
     def replaced_where(self, rows: torch.Tensor, new: SentenceMemory) -> SentenceMemory:
         """`new` in the rows [B] that are true, this memory in the others."""
+        if has_values(rows) and rows.all():
+            return new
         cube, square = rows[:, None, None], rows[:, None]
         return SentenceMemory(
             torch.where(cube, new.keys, self.keys),
@@ -49,26 +64,59 @@ class MultiSourceAttention(nn.Module):
             self.knowledge_scorer = nn.Linear(config.graph_size, config.hidden_size, bias=False)
         self.merge = nn.Linear(config.hidden_size + config.graph_size, config.hidden_size)
 
+    @property
+    def can_fold_merge(self) -> bool:
+        """Whether W_l can be applied to the sentence instead of to what a step reads of it."""
+        return is_plain(self.merge, nn.Linear)
+
     def remember(
-        self, states: torch.Tensor, graph_vectors: torch.Tensor | None, word_mask: torch.Tensor
+        self, states: torch.Tensor, graphs: Graphs | torch.Tensor | None, word_mask: torch.Tensor
     ) -> SentenceMemory:
-        """Memory of a sentence from its states [B, L, D] and graph vectors [B, L, G] at the words."""
-        merge_states, merge_graphs = self.merge.weight.tensor_split((self.hidden_size,), dim=1)
-        keys, values = self.state_scorer(states), states @ merge_states.T
-        if self.has_knowledge:
-            keys = torch.cat((keys, self.knowledge_scorer(graph_vectors)), dim=1)
-            values = torch.cat((values, graph_vectors @ merge_graphs.T), dim=1)
-        return SentenceMemory(keys, values, word_mask)
+        """Memory of a sentence from its states [B, L, D] at the words and its graphs, or graph vectors [B, L, G]."""
+        words = find_words(word_mask)
+        # Only words, and graphs where there are any, are multiplied; one row of zeros stands for all others.
+        states = with_zeros_behind(words.pick(states))
+        keys, values, index = self.state_scorer(states), self._state_values(states), words.rows
+        if graphs is not None:
+            vectors, rows = _rows_of(graphs)
+            vectors = with_zeros_behind(vectors)
+            keys = torch.cat((keys, self.knowledge_scorer(vectors)))
+            values = torch.cat((values, self._graph_values(vectors)))
+            index = torch.cat((index, rows + states.shape[0]), dim=1)
+        return SentenceMemory(functional.embedding(index, keys), functional.embedding(index, values), word_mask)
+
+    def _state_values(self, states: torch.Tensor) -> torch.Tensor:
+        """Their share in the merged context or, if the merge must be called at every step, in its input."""
+        if not self.can_fold_merge:
+            return functional.pad(states, (0, self.merge.in_features - self.hidden_size))
+        return states @ self.merge.weight[:, : self.hidden_size].T
+
+    def _graph_values(self, graph_vectors: torch.Tensor) -> torch.Tensor:
+        if not self.can_fold_merge:
+            return functional.pad(graph_vectors, (self.hidden_size, 0))
+        return graph_vectors @ self.merge.weight[:, self.hidden_size :].T
 
     def forward(self, query: torch.Tensor, memory: SentenceMemory | None) -> tuple[torch.Tensor, torch.Tensor | None]:
         """
         Context [B, D] for a query [B, D], and the weights [B, S, L] over states and graphs. Where there is no
-        preceding sentence the context is zero: the first sentence is read by a plain LSTM.
+        preceding sentence the context is zero: the first sentence is read by a plain LSTM. Rows may share a memory, as
+        beams do: with fewer memories than rows, each is for as many rows that stand one behind the other.
         """
         if memory is None:
             return torch.zeros_like(query), None
-        batch_size, num_words = memory.mask.shape
-        scores = (memory.keys @ query.unsqueeze(-1)).view(batch_size, -1, num_words)  # [B, S, L]
-        weights = masked_softmax(scores, memory.mask.unsqueeze(1))
-        context = (weights.flatten(1).unsqueeze(1) @ memory.values).squeeze(1) + self.merge.bias
-        return context * memory.mask.any(dim=1, keepdim=True), weights
+        num_memories, num_words = memory.mask.shape
+        queries = query.view(num_memories, -1, query.shape[-1])  # [M, B / M, D]
+        scores = (queries @ memory.keys.mT).unflatten(-1, (-1, num_words))  # [M, B / M, S, L]
+        weights = masked_softmax(scores, memory.mask[:, None, None])
+        reads = weights.flatten(2) @ memory.values
+        context = reads + self.merge.bias if self.can_fold_merge else self.merge(reads)
+        context = context * memory.mask.any(dim=1)[:, None, None]
+        return context.flatten(0, 1), weights.flatten(0, 1)
+
+
+def _rows_of(graphs: Graphs | torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Graph vectors [R, G], and for every word [B, L] which is its own, or R."""
+    if isinstance(graphs, Graphs):
+        return graphs.vectors, graphs.words.rows
+    vectors = graphs.flatten(0, 1)
+    return vectors, torch.arange(vectors.shape[0], device=vectors.device).view(graphs.shape[:2])

@@ -18,6 +18,7 @@ class StoryInputs:
     word_mask: torch.Tensor  # [B, K, L], true at words
     triple_ids: torch.Tensor  # [B, K, L, N, 3]
     triple_mask: torch.Tensor  # [B, K, L, N], true at triples
+    copy_ids: torch.Tensor  # [B, K, L], the words as they can be copied
 
 
 def prepare_story_inputs(
@@ -26,10 +27,12 @@ def prepare_story_inputs(
     attention_mask: torch.Tensor | None,
     triple_ids: torch.Tensor | None,
     triple_mask: torch.Tensor | None,
+    copy_ids: torch.Tensor | None = None,
 ) -> StoryInputs:
     """
     Fill in what was left out and refuse what can't be right. Two-dimensional `input_ids` are one-sentence stories; a
-    missing mask means that all is real; missing triples mean that nothing is known.
+    missing mask means that all is real; missing triples mean that nothing is known; without `copy_ids` words can be
+    copied under their own ids.
     """
     if input_ids is None:
         raise ValueError("`input_ids` is missing: give the story's words as [stories, sentences, words].")
@@ -44,7 +47,8 @@ def prepare_story_inputs(
     triple_ids, triple_mask = _triples(input_ids, triple_ids, triple_mask)
     # Whatever stands at padding, -100 included, is looked up as a harmless word.
     word_ids = input_ids.long().masked_fill(~word_mask, config.pad_token_id)
-    inputs = StoryInputs(word_ids, word_mask, triple_ids.long(), triple_mask & word_mask.unsqueeze(-1))
+    copy_ids = word_ids if copy_ids is None or not config.copy else _copy_ids(input_ids, copy_ids)
+    inputs = StoryInputs(word_ids, word_mask, triple_ids.long(), triple_mask & word_mask.unsqueeze(-1), copy_ids)
     _check_sizes(config, inputs)
     if has_values(input_ids):
         _check_values(config, inputs)
@@ -64,7 +68,8 @@ def check_target_ids(config: IncrementalEncoderConfig, name: str, ids: torch.Ten
     if not has_values(ids):
         return
     real = ids[ids != -100] if name == "labels" else ids
-    _check_range(name, real, config.vocab_size, "`config.vocab_size`")
+    what = "`config.vocab_size` and `config.num_copy_slots` together" if config.copy else "`config.vocab_size`"
+    _check_range(name, real, config.num_output_words, what)
 
 
 def _word_mask(input_ids: torch.Tensor, attention_mask: torch.Tensor | None) -> torch.Tensor:
@@ -78,6 +83,16 @@ def _word_mask(input_ids: torch.Tensor, attention_mask: torch.Tensor | None) -> 
             f"got {tuple(attention_mask.shape)}."
         )
     return attention_mask.reshape(input_ids.shape).to(torch.bool)
+
+
+def _copy_ids(input_ids: torch.Tensor, copy_ids: torch.Tensor) -> torch.Tensor:
+    _check_is_integer("copy_ids", copy_ids)
+    copy_ids = copy_ids.unsqueeze(1) if copy_ids.ndim == 2 and input_ids.shape[1] == 1 else copy_ids
+    if copy_ids.shape != input_ids.shape:
+        raise ValueError(
+            f"`copy_ids` must have the shape of `input_ids` {tuple(input_ids.shape)}; got {tuple(copy_ids.shape)}."
+        )
+    return copy_ids.long()
 
 
 def _triples(
@@ -129,6 +144,9 @@ def _check_values(config: IncrementalEncoderConfig, inputs: StoryInputs) -> None
         raise ValueError(f"Story {int(empty.nonzero()[0])} of the batch is empty: its `attention_mask` is zero.")
     if (~inputs.word_mask[..., :-1] & inputs.word_mask[..., 1:]).any():
         raise ValueError("`attention_mask` has a word behind padding: pad sentences on the right.")
+    if config.copy:
+        what = "`config.vocab_size` and `config.num_copy_slots` together"
+        _check_range("copy_ids", inputs.copy_ids[inputs.word_mask], config.num_output_words, what)
     if config.knowledge is None:
         return
     heads, relations, tails = inputs.triple_ids[inputs.triple_mask].unbind(-1)

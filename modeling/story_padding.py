@@ -27,13 +27,16 @@ class SizeLimits:
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
                 raise ValueError(f"`{name}` must be a whole number of at least 1; got {value!r}.")
 
-    def cut_words(self, ids: list[int]) -> list[int]:
+    def cut_words(self, words: list[Any]) -> list[Any]:
         """The first words, as many as allowed."""
-        return ids[: self.max_words] if self.truncates and self.max_words is not None else ids
+        return words[: self.max_words] if self.truncates and self.max_words is not None else words
 
-    def cut_sentences(self, sentences: list[str]) -> list[str]:
-        """The last sentences, as many as allowed: the ending follows from what is nearest to it."""
-        return sentences[-self.max_sentences :] if self.truncates and self.max_sentences is not None else sentences
+    def cut_story(self, sentences: list[list[Any]]) -> list[list[Any]]:
+        """The last sentences, as many as allowed: the ending follows from what is nearest to it; each one cut."""
+        if not self.truncates:
+            return sentences
+        kept = sentences if self.max_sentences is None else sentences[-self.max_sentences :]
+        return [self.cut_words(words) for words in kept]
 
     def padded_size(self, num_sentences: int, num_words: int) -> tuple[int, int]:
         """The size that `padding="max_length"` asks for, given the size that is needed."""
@@ -71,6 +74,16 @@ def pad_stories(
     return word_ids, mask.long()
 
 
+def pad_copy_ids(stories: list[StoryIds], word_ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """The words to copy in the places of the word ids, [B, K, L]; what stands at padding stays."""
+    words = [word for story in stories for sentence in story for word in sentence]
+    if len(words) != int(mask.sum()):
+        raise ValueError(
+            f"`copy_ids` has {len(words)} words, `input_ids` {int(mask.sum())}: they must be the same ones."
+        )
+    return word_ids.masked_scatter(mask.bool(), torch.tensor(words))
+
+
 def pad_labels(rows: list[list[int]]) -> torch.Tensor:
     """Endings [B, T], with what the loss ignores behind them."""
     width = max(map(len, rows))
@@ -101,10 +114,13 @@ def fit_triples(
 
 
 def unpad_features(features: Mapping[str, Any]) -> dict[str, list]:
-    """Ragged `input_ids`, `triple_ids` and `labels` of stories that may have been padded before."""
+    """Ragged `input_ids`, `copy_ids`, `triple_ids` and `labels` of stories that may have been padded before."""
     stories = _as_lists(features["input_ids"])
     masks = _as_lists(features["attention_mask"]) if "attention_mask" in features else _all_real(stories)
     ragged: dict[str, list] = {"input_ids": [_real_sentences(*pair) for pair in zip(stories, masks, strict=True)]}
+    if "copy_ids" in features:
+        copies = _as_lists(features["copy_ids"])
+        ragged["copy_ids"] = [_real_sentences(*pair) for pair in zip(copies, masks, strict=True)]
     if "triple_ids" in features:
         graphs = _as_lists(features["triple_ids"])
         if "triple_mask" in features:

@@ -12,14 +12,15 @@ from torch.nn import functional
 from transformers import BatchEncoding, PreTrainedTokenizer
 from transformers.utils import logging
 
+from .copy_slots import StorySlots, printed_words
 from .knowledge_table import KnowledgeTable, Triple, one_a_tail
 from .sentences import split_sentences
 from .story_padding import (
     SizeLimits,
-    StoryIds,
     dict_of_lists,
     fit_triples,
     holds_stories,
+    pad_copy_ids,
     pad_labels,
     pad_stories,
     pad_triples,
@@ -53,6 +54,10 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         vocab (`dict[str, int]`, *optional*): The words, instead of `vocab_file`.
         do_lower_case (`bool`, *optional*, defaults to `True`): Whether the vocabulary is in lower case.
         split_contractions (`bool`, *optional*, defaults to `True`): Whether `didn't` is two words, `did` and `n't`.
+        num_copy_slots (`int`, *optional*, defaults to 0):
+            For a model that copies: so many of the words that a story has and the vocabulary lacks get ids of their
+            own, from `len(tokenizer)` on in the order they first stand in the story (more of them stay unknown). They
+            are in `copy_ids` and `labels`; `input_ids` have the unknown word there. 0 for no `copy_ids` at all.
     """
 
     vocab_files_names = {
@@ -71,6 +76,7 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         vocab: Mapping[str, int] | None = None,
         do_lower_case: bool = True,
         split_contractions: bool = True,
+        num_copy_slots: int = 0,
         unk_token: str = "<unk>",
         pad_token: str = "<pad>",
         bos_token: str = "<s>",
@@ -86,6 +92,7 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         self._words = {index: word for word, index in self._ids.items()}
         self.do_lower_case = do_lower_case
         self.split_contractions = split_contractions
+        self.num_copy_slots = _checked_slots(num_copy_slots)
         self.word_forms: dict[str, str] = {} if word_forms_file is None else _read_json(word_forms_file)
         self._knowledge = KnowledgeTable() if knowledge_file is None else KnowledgeTable.load(knowledge_file)
         self._triple_tensors: tuple[torch.Tensor, torch.Tensor] | None = None
@@ -93,6 +100,7 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         super().__init__(
             do_lower_case=do_lower_case,
             split_contractions=split_contractions,
+            num_copy_slots=num_copy_slots,
             unk_token=unk_token,
             pad_token=pad_token,
             bos_token=bos_token,
@@ -186,6 +194,7 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         max_sentences: int | None = None,
         triples: Sequence[Triple] | Sequence[Sequence[Triple]] | None = None,
         return_triples: bool = True,
+        num_copy_slots: int | None = None,
         return_tensors: str | None = None,
     ) -> BatchEncoding:
         """
@@ -206,25 +215,21 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
             triples (`list`, *optional*): Knowledge for this call only: triples for all stories, or a list a story.
             return_triples (`bool`, *optional*, defaults to `True`):
                 Whether to look triples up now. Without them the result is small and `pad` looks them up later.
+            num_copy_slots (`int`, *optional*): Another number than the tokenizer's, for this call.
             return_tensors (`str`, *optional*): `"pt"` or `"np"`; lists otherwise.
 
         Returns:
             [`~transformers.BatchEncoding`]: `input_ids` and `attention_mask` `[B, K, L]`, `triple_ids`
-            `[B, K, L, N, 3]`, `triple_mask` `[B, K, L, N]`, and `labels` `[B, T]` if endings were given.
+            `[B, K, L, N, 3]`, `triple_mask` `[B, K, L, N]`, and `labels` `[B, T]` if endings were given; with copy
+            slots also `copy_ids` `[B, K, L]`.
         """
         if text is None and text_target is None:
             raise ValueError("Give a story as `text`, an ending as `text_target`, or both.")
         if triples and not return_triples:
             raise ValueError("`triples` were given, but `return_triples=False` would drop them.")
         limits = self._limits(truncation, max_length, max_sentences)
-        features: dict[str, list] = {}
-        if text is not None:
-            stories = self._as_batch("text", text)
-            features["input_ids"] = [self._read_story(story, limits, row) for row, story in enumerate(stories)]
-        if text_target is not None:
-            features["labels"] = self._read_endings(text_target, limits)
-        if len({len(rows) for rows in features.values()}) > 1:
-            raise ValueError(f"Got {len(features['labels'])} endings for {len(features['input_ids'])} stories.")
+        num_slots = _checked_slots(self.num_copy_slots if num_copy_slots is None else num_copy_slots)
+        features = self._read(text, text_target, limits, num_slots)
         if padding is None:
             padding = return_tensors is not None
         if padding not in (False, "do_not_pad") or return_tensors is not None:
@@ -272,13 +277,36 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
             raise ValueError(f"`{name}` is an empty list.")
         return value
 
-    def _read_story(self, story: Any, limits: SizeLimits, row: int) -> StoryIds:
-        sentences = limits.cut_sentences(self._sentences(story, row))
-        rows = [limits.cut_words(self._word_ids(sentence)) for sentence in sentences]
-        for number, ids in enumerate(rows):
-            if not ids:
-                raise ValueError(f"Sentence {number + 1} of story {row} has no word: {sentences[number]!r}.")
-        return rows
+    def _read(self, text: Any, text_target: Any, limits: SizeLimits, num_slots: int) -> dict[str, list]:
+        """Ids of stories, of their words to copy, and of endings, as far as there are any."""
+        features: dict[str, list] = {}
+        slots: list[StorySlots] | None = None
+        if text is not None:
+            stories = [self._story_words(story, row) for row, story in enumerate(self._as_batch("text", text))]
+            kept = [limits.cut_story(story) for story in stories]
+            _check_sentences(kept)
+            features["input_ids"] = [[self._word_ids(words) for words in story] for story in kept]
+            if num_slots:
+                # Numbered before anything is cut off, so that `decode` finds the words again in the whole story.
+                slots = [self._story_slots(story, num_slots) for story in stories]
+                features["copy_ids"] = [
+                    [own.ids(words) for words in story] for own, story in zip(slots, kept, strict=True)
+                ]
+        if text_target is not None:
+            endings = self._ending_words(text_target)
+            if text is not None and len(endings) != len(features["input_ids"]):
+                raise ValueError(f"Got {len(endings)} endings for {len(features['input_ids'])} stories.")
+            ids = map(self._word_ids, endings) if slots is None else map(StorySlots.ids, slots, endings)
+            # However short an ending is cut, it ends.
+            end = self.eos_token_id
+            features["labels"] = [[*limits.cut_words([*row, end])[:-1], end] for row in ids]
+        return features
+
+    def _story_words(self, story: Any, row: int) -> list[list[str]]:
+        return [self._split(sentence) for sentence in self._sentences(story, row)]
+
+    def _story_slots(self, sentences: list[list[str]], num_slots: int | None = None) -> StorySlots:
+        return StorySlots(sentences, self._all_ids(), self.unk_token_id, num_slots)
 
     @staticmethod
     def _sentences(story: Any, row: int) -> list[str]:
@@ -292,20 +320,21 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
             raise ValueError(f"Story {row} is empty: {_shortened(story)}.")
         return sentences
 
-    def _read_endings(self, endings: Any, limits: SizeLimits) -> list[list[int]]:
+    def _ending_words(self, endings: Any) -> list[list[str]]:
         rows = []
         for row, ending in enumerate(self._as_batch("text_target", endings)):
             if not isinstance(ending, str):
                 raise ValueError(f"Ending {row} must be a string; got {_shortened(ending)}.")
-            ids = self._word_ids(normalize_text(ending))
-            if not ids:
+            words = self._split(normalize_text(ending))
+            if not words:
                 raise ValueError(f"Ending {row} has no word: {ending!r}.")
-            # However short an ending is cut, it ends.
-            rows.append([*limits.cut_words([*ids, self.eos_token_id])[:-1], self.eos_token_id])
+            rows.append(words)
         return rows
 
-    def _word_ids(self, sentence: str) -> list[int]:
-        words = split_words(sentence.lower() if self.do_lower_case else sentence, self.split_contractions)
+    def _split(self, sentence: str) -> list[str]:
+        return split_words(sentence.lower() if self.do_lower_case else sentence, self.split_contractions)
+
+    def _word_ids(self, words: Iterable[str]) -> list[int]:
         ids = self._all_ids()
         unknown = ids[str(self.unk_token)]
         return [ids.get(word, unknown) for word in words]
@@ -326,6 +355,8 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         if "input_ids" in features:
             word_ids, mask = pad_stories(features["input_ids"], self.pad_token_id, padding, limits)
             batch |= {"input_ids": word_ids, "attention_mask": mask}
+            if "copy_ids" in features:
+                batch["copy_ids"] = self._without_other_slots(pad_copy_ids(features["copy_ids"], word_ids, mask))
             if "triple_ids" in features:
                 graphs = pad_triples(features["triple_ids"], mask)
             elif return_triples:
@@ -334,8 +365,12 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
                 width = self._knowledge.max_triples if padding == "max_length" else None
                 batch["triple_ids"], batch["triple_mask"] = fit_triples(*graphs, width)
         if "labels" in features:
-            batch["labels"] = pad_labels(features["labels"])
+            batch["labels"] = self._without_other_slots(pad_labels(features["labels"]))
         return batch
+
+    def _without_other_slots(self, ids: torch.Tensor) -> torch.Tensor:
+        """Words that got slots elsewhere, where there are more of them, are unknown."""
+        return ids.masked_fill(ids >= len(self) + self.num_copy_slots, self.unk_token_id)
 
     def _lookup(self, word_ids: torch.Tensor, mask: torch.Tensor, triples: Any) -> tuple[torch.Tensor, torch.Tensor]:
         """The triples of every word by two gathers; what only some places have is then written over them."""
@@ -425,6 +460,7 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         """
         Sentences as a person would print them. With a lower-case vocabulary, names get the case they have in
         `context` (the story, or a story for each row), else the case they usually have in the training stories.
+        Copied words that the vocabulary lacks are those of `context`; without it they are printed as unknown.
         """
         rows = token_ids.tolist() if hasattr(token_ids, "tolist") else token_ids
         if not isinstance(rows, int) and len(rows) > 0 and not isinstance(rows[0], int):
@@ -466,14 +502,24 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         context: Story | None = None,
         **kwargs: Any,
     ) -> str:
-        tokens = self.convert_ids_to_tokens(
-            [token_ids] if isinstance(token_ids, int) else token_ids, skip_special_tokens=skip_special_tokens
-        )
-        forms = self.word_forms
-        if context is not None and self.do_lower_case:
-            sentences = [split_words(sentence, self.split_contractions) for sentence in self._sentences(context, 0)]
-            forms = {**forms, **cased_forms(sentences)}
+        token_ids = [token_ids] if isinstance(token_ids, int) else token_ids
+        if context is None:
+            return join_words(self.convert_ids_to_tokens(token_ids, skip_special_tokens), self.word_forms)
+        sentences = [split_words(sentence, self.split_contractions) for sentence in self._sentences(context, 0)]
+        first_slot, tokens = len(self), []
+        copied = self._copied_words(context, sentences) if max(token_ids, default=0) >= first_slot else []
+        for token_id in token_ids:
+            if first_slot <= token_id < first_slot + len(copied):
+                tokens.append(copied[token_id - first_slot])
+            else:
+                tokens += self.convert_ids_to_tokens([token_id], skip_special_tokens)
+        forms = {**self.word_forms, **cased_forms(sentences)} if self.do_lower_case else self.word_forms
         return join_words(tokens, forms)
+
+    def _copied_words(self, context: Story, sentences: list[list[str]]) -> list[str]:
+        """The unknown words of a story in the order of their slots, as the story writes them."""
+        unknown = self._story_slots(self._story_words(context, 0)).words
+        return printed_words(sentences, unknown) if self.do_lower_case else unknown
 
     def convert_tokens_to_string(self, tokens: list[str]) -> str:
         return join_words(tokens, self.word_forms)
@@ -516,6 +562,19 @@ def _read_json(path: str) -> dict[str, Any]:
 
 def _write_json(path: Path, content: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(content, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
+
+
+def _checked_slots(num_slots: Any) -> int:
+    if isinstance(num_slots, bool) or not isinstance(num_slots, int) or num_slots < 0:
+        raise ValueError(f"`num_copy_slots` must be a whole number of at least 0; got {num_slots!r}.")
+    return num_slots
+
+
+def _check_sentences(stories: list[list[list[str]]]) -> None:
+    for row, story in enumerate(stories):
+        for number, words in enumerate(story):
+            if not words:
+                raise ValueError(f"Sentence {number + 1} of story {row} has no word.")
 
 
 def _check_vocabulary(ids: dict[str, Any], origin: str) -> dict[str, int]:

@@ -10,9 +10,10 @@ from story_cases import END, KNOWLEDGE, NUM_WORDS, START, as_tensors, random_sto
 CLOSE = {"rtol": 1e-5, "atol": 1e-7}
 
 
-def run_both(knowledge, seed, num_layers=2, num_stories=3, weight=1.0, **sizes):
+def run_both(knowledge, seed, num_layers=2, num_stories=3, weight=1.0, is_training=False, **sizes):
     stories = random_stories(seed, num_stories, **sizes)
     model = tiny_model(seed=seed, knowledge=knowledge, num_layers=num_layers, encoder_loss_weight=weight)
+    model.train(is_training)
     output = model(**as_tensors(stories), output_attentions=True, output_hidden_states=True)
     output.loss.backward()
     weights = {
@@ -27,12 +28,18 @@ def run_both(knowledge, seed, num_layers=2, num_stories=3, weight=1.0, **sizes):
 
 
 @pytest.mark.parametrize("knowledge", KNOWLEDGE)
-@settings(max_examples=15, deadline=None, derandomize=True)
-@given(seed=st.integers(0, 10**6), num_layers=st.integers(1, 3), weight=st.sampled_from([0.5, 1.0]))
-def test_losses_and_all_gradients(knowledge, seed, num_layers, weight):
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 10**6),
+    num_layers=st.integers(1, 3),
+    weight=st.sampled_from([0.5, 1.0]),
+    is_training=st.booleans(),
+)
+def test_losses_and_all_gradients(knowledge, seed, num_layers, weight, is_training):
     _, model, output, weights, (loss, ending_loss, encoder_loss, _) = run_both(
-        knowledge, seed, num_layers, weight=weight
+        knowledge, seed, num_layers, weight=weight, is_training=is_training
     )
+    assert (output.logits is None) == is_training, "training needs no logits"
     torch.testing.assert_close(output.loss, loss, **CLOSE)
     torch.testing.assert_close(output.ending_loss, ending_loss, **CLOSE)
     torch.testing.assert_close(output.encoder_loss, encoder_loss, **CLOSE)
@@ -76,8 +83,10 @@ def test_attention_is_a_distribution_over_real_words(knowledge):
     stories = random_stories(1)
     output = tiny_model(knowledge=knowledge)(**as_tensors(stories, extra_words=2), output_attentions=True)
     for attention in filter(lambda a: a is not None, (output.state_attentions, output.knowledge_attentions)):
-        torch.testing.assert_close(attention.sum(-1), torch.ones(attention.shape[:2], dtype=attention.dtype))
-        for b, (sentences, *_) in enumerate(stories):
+        for b, (sentences, _, ending) in enumerate(stories):
+            sums = attention[b].sum(-1)
+            torch.testing.assert_close(sums[: len(ending)], torch.ones(len(ending), dtype=attention.dtype))
+            assert (sums[len(ending) :] == 0).all(), "what is behind the ending is not read"
             assert (attention[b, :, len(sentences[-1]) :] == 0).all()
     assert (output.encoder_state_attentions[:, 0] == 0).all(), "the first sentence has nothing to attend to"
 

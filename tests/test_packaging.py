@@ -23,7 +23,9 @@ def test_wheel(tmp_path):
     assert "storyend_cli/main.py" in names
     modules = {str(path.relative_to(ROOT)) for path in (ROOT / "hf_storyend").rglob("*.py") if "cli" not in path.parts}
     assert modules <= names
-    assert {f"hf_storyend/annotation/{name}" for name in ("page.html", "page.css", "page.js", "guidelines.md")} <= names
+    assert {
+        f"hf_storyend/annotation/{name}" for name in ("page.html", "page.css", "page.js", "guidelines.md")
+    } <= names
     code = f"""
 import sys
 sys.path = [{str(tmp_path / "site")!r}] + [path for path in sys.path if path != {str(ROOT)!r}]

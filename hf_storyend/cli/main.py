@@ -7,7 +7,11 @@ import sys
 import typer
 from rich.console import Console
 
+from .annotate_command import annotate
+from .evaluate_command import evaluate
 from .prepare_command import prepare
+from .score_command import score
+from .systems_command import systems
 
 app = typer.Typer(
     help="Story endings by incremental encoding and commonsense knowledge.",
@@ -23,6 +27,10 @@ def storyend() -> None:
 
 
 app.command()(prepare)
+app.command()(evaluate)
+app.command()(score)
+app.command()(systems)
+app.add_typer(annotate, name="annotate")
 
 
 def main() -> None:

@@ -13,6 +13,9 @@ from datasets.fingerprint import Hasher
 
 from ..modeling import IncrementalEncoderTokenizer
 
+# More unknown words than any story has: how many get slots is decided when a batch is made.
+_MAX_SLOTS = 10_000
+
 
 def tokenise_stories(
     stories: DatasetDict,
@@ -23,8 +26,9 @@ def tokenise_stories(
 ) -> DatasetDict:
     """
     `context` and `ending` of every split as `input_ids`, `labels` and `length`: the words of the longest sentence,
-    which decide how much a batch is padded. Sentences of more than `max_length` words are cut. For the same stories
-    and words the result is read from the cache of `datasets`, also by another process.
+    which decide how much a batch is padded. Sentences of more than `max_length` words are cut. `copy_ids` and
+    `copy_labels` are the same words for systems that copy, where those that the vocabulary lacks have numbers. For the
+    same stories and words the result is read from the cache of `datasets`, also by another process.
     """
     return DatasetDict(
         {name: _tokenise_split(rows, name, tokenizer, num_proc, max_length) for name, rows in stories.items()}
@@ -33,12 +37,24 @@ def tokenise_stories(
 
 @dataclass
 class StoryCollator:
-    """Makes a batch of tokenised stories: pads them and looks their triples up."""
+    """
+    Makes a batch of tokenised stories: pads them and looks their triples up. With a tokenizer that has copy slots, the
+    batch is one for a system that copies.
+    """
 
     tokenizer: IncrementalEncoderTokenizer
 
     def __call__(self, features: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
-        rows = [{name: feature[name] for name in ("input_ids", "labels")} for feature in features]
+        columns = {"input_ids": "input_ids", "labels": "labels"}
+        if self.tokenizer.num_copy_slots:
+            columns = {"input_ids": "input_ids", "copy_ids": "copy_ids", "labels": "copy_labels"}
+            missing = [column for column in columns.values() if column not in features[0]]
+            if missing:
+                raise ValueError(
+                    f"The tokenised stories have no `{missing[0]}`, which copying needs: tokenise them again with "
+                    "`tokenise_stories`, or prepare them again with `storyend prepare --overwrite`."
+                )
+        rows = [{name: feature[column] for name, column in columns.items()} for feature in features]
         return dict(self.tokenizer.pad(rows, return_tensors="pt"))
 
 
@@ -51,7 +67,7 @@ def _tokenise_split(
 ) -> Dataset:
     # What the ids depend on. The triples are not among them, so that new knowledge needs no new ids.
     words = (tokenizer.get_vocab(), tokenizer.do_lower_case, tokenizer.split_contractions)
-    key = Hasher.hash((stories._fingerprint, sorted(words[0].items()), *words[1:], max_length))
+    key = Hasher.hash((stories._fingerprint, sorted(words[0].items()), *words[1:], max_length, _MAX_SLOTS))
     folder = Path(datasets.config.HF_DATASETS_CACHE) / "hf_storyend" / key
     folder.mkdir(parents=True, exist_ok=True)
     return stories.map(
@@ -75,6 +91,13 @@ def _read_rows(
         truncation=max_length is not None,
         max_length=max_length,
         return_triples=False,
+        num_copy_slots=_MAX_SLOTS,
     )
-    lengths = [max(map(len, story)) for story in features["input_ids"]]
-    return {"input_ids": features["input_ids"], "labels": features["labels"], "length": lengths}
+    num_words, unknown = len(tokenizer), tokenizer.unk_token_id
+    return {
+        "input_ids": features["input_ids"],
+        "labels": [[word if word < num_words else unknown for word in ending] for ending in features["labels"]],
+        "length": [max(map(len, story)) for story in features["input_ids"]],
+        "copy_ids": features["copy_ids"],
+        "copy_labels": features["labels"],
+    }

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
+from ..modeling.copying import merge_slots
 from ..modeling.losses import IGNORED
 from .ratios import Ratio
 from .sampled_softmax import Negatives, sampled_perplexities
@@ -36,6 +37,11 @@ def batch_likelihoods(
     targets = labels[stories, places]
     scores = logits[stories, places]
     scores = scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
+    if model.config.copy:
+        # To be compared with systems that can't copy, an unknown word counts as such whichever it is.
+        vocab_size, unknown = model.config.vocab_size, model.config.unk_token_id
+        scores = merge_slots(scores, vocab_size, unknown)
+        targets = targets.masked_fill(targets >= vocab_size, unknown)
     losses = functional.cross_entropy(scores, targets, reduction="none").unsqueeze(0)
     if negatives is not None:
         row_of_word = torch.tensor(rows, device=labels.device)[stories]

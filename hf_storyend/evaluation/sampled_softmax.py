@@ -82,12 +82,12 @@ def sampled_losses(
     logits: torch.Tensor, targets: torch.Tensor, negatives: torch.Tensor, tries: torch.Tensor, log_misses: torch.Tensor
 ) -> torch.Tensor:
     """
-    Losses [N] from logits [N, V or more], targets [N], negatives [N, M], the lengths [N] of the sequences that they
-    were drawn in, and log(1 - P) [V]. A target beyond V, a word that can only be copied, counts as the rarest word.
+    Losses [N] from logits [N, V], targets [N], negatives [N, M], the lengths [N] of the sequences that they were drawn
+    in, and log(1 - P) [V].
     """
     candidates = torch.cat((targets.unsqueeze(1), negatives), dim=1)
     # What is drawn until enough are different holds an id with this probability: its expected count.
-    expected = -torch.expm1(tries.unsqueeze(1) * log_misses[candidates.clamp(max=len(log_misses) - 1)])
+    expected = -torch.expm1(tries.unsqueeze(1) * log_misses[candidates])
     scores = logits.gather(1, candidates) - expected.log().to(logits.dtype)
     is_hit = negatives == targets.unsqueeze(1)
     scores[:, 1:] = scores[:, 1:].masked_fill(is_hit, -torch.inf)

@@ -30,6 +30,9 @@ from ..modeling import (
 from .directory import REPORT, fingerprint, input_digests, read_report
 from .report import describe_report, story_statistics
 
+# Raised whenever the same inputs give other files, so that a directory of before is not taken for one of now.
+_FORMAT = 2
+
 
 @dataclass(frozen=True)
 class PreparationOptions:
@@ -91,7 +94,7 @@ def prepare(
     output = Path(output)
     _check_options(options)
     inputs = _input_files(options)
-    key = fingerprint([version("hf_storyend"), asdict(options), inputs])
+    key = fingerprint([version("hf_storyend"), _FORMAT, asdict(options), inputs])
     done = read_report(output)
     if done is not None and done.get("fingerprint") == key:
         return {**done, "cached": True}

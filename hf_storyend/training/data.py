@@ -13,7 +13,7 @@ from datasets import Dataset, DatasetDict
 
 from ..modeling import IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
 from ..preparation import PreparationOptions, prepare
-from ..systems import find_system
+from ..systems import find_system, match_tokenizer
 from .options import TrainingOptions
 
 # Sizes that learn something from a few hundred stories in minutes.
@@ -65,7 +65,10 @@ def load_training_data(options: TrainingOptions) -> TrainingData:
 
 
 def build_model(options: TrainingOptions, data: TrainingData) -> IncrementalEncoderForEndingGeneration:
-    """A model of the chosen system and size that has learnt nothing yet but the prepared word vectors."""
+    """
+    A model of the chosen system and size that has learnt nothing yet but the prepared word vectors. The tokenizer of
+    the data is made to fit it.
+    """
     prepared = IncrementalEncoderForEndingGeneration.from_pretrained(data.directory)
     sizes = {name: getattr(options, name) for name in ("hidden_size", "num_layers", "embedding_size")}
     settings = {
@@ -79,6 +82,7 @@ def build_model(options: TrainingOptions, data: TrainingData) -> IncrementalEnco
     config = IncrementalEncoderConfig(**settings)
     torch.manual_seed(options.seed)
     model = IncrementalEncoderForEndingGeneration(config)
+    match_tokenizer(data.tokenizer, config)
     vectors = prepared.get_input_embeddings().weight
     if vectors.shape == model.get_input_embeddings().weight.shape:
         with torch.no_grad():

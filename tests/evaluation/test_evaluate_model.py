@@ -8,9 +8,11 @@ import pytest
 import torch
 from datasets import Dataset, DatasetDict
 
+from hf_storyend import IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration
 from hf_storyend.data.tokenised import tokenise_stories
 from hf_storyend.evaluation import EvaluationOptions, cloze_accuracy, evaluate
 from hf_storyend.evaluation.workers import map_stories
+from hf_storyend.systems import match_tokenizer
 
 CONTEXTS = [
     ["Anna put a cake in the oven.", "They watched a long film."],
@@ -42,6 +44,28 @@ def test_perplexity_is_that_of_the_models_own_loss(model, tokenizer, stories, to
     assert math.exp(sum(row["loss"] for row in result.endings) / sum(row["num_words"] for row in result.endings)) == (
         pytest.approx(expected, rel=1e-5)
     )
+
+
+def test_a_copied_word_counts_as_the_unknown_one(tokenizer):
+    """So that systems that copy can be compared with others: what the slots get is added to the unknown word."""
+    stories = Dataset.from_list([{"context": ["Anna saw Xerxes.", "Yolanda saw Anna."], "ending": "Xerxes saw Zed."}])
+    config = IncrementalEncoderConfig.for_tokenizer(tokenizer, embedding_size=8, hidden_size=12, copy=True)
+    model = IncrementalEncoderForEndingGeneration(config).eval()
+    match_tokenizer(tokenizer, config)
+    tokenised = tokenise_stories(DatasetDict({"test": stories}), tokenizer)["test"]
+    batch = tokenizer(stories["context"], text_target=stories["ending"], return_tensors="pt")
+    assert (batch["labels"] >= config.vocab_size).any()
+    with torch.no_grad():
+        chances = model(**batch).logits[0].softmax(dim=-1)
+    unknown, slots = chances[:, config.unk_token_id], chances[:, config.vocab_size :].sum(dim=-1)
+    expected = [
+        (unknown + slots)[place] if word >= config.vocab_size or word == config.unk_token_id else chances[place, word]
+        for place, word in enumerate(batch["labels"][0].tolist())
+    ]
+    perplexity = math.exp(-torch.stack(expected).log().mean().item())
+    result = evaluate(model, tokenizer, stories, tokenised, options=EvaluationOptions())
+    assert result.metrics["perplexity"] == pytest.approx(perplexity, rel=1e-5)
+    assert math.isfinite(result.metrics["sampled_perplexity"])
 
 
 def test_endings_are_those_of_generate(model, tokenizer, stories, tokenised):

@@ -106,14 +106,6 @@ def test_a_rare_target_gains_and_all_words_as_negatives_are_the_true_softmax():
     torch.testing.assert_close(losses, functional.cross_entropy(small, torch.tensor([1, 19]), reduction="none"))
 
 
-def test_words_that_can_only_be_copied_count_as_the_rarest():
-    log_misses = torch.tensor(np.log1p(-log_uniform_probabilities(10)))
-    negatives, tries = torch.tensor([[0, 1, 2]]), torch.tensor([4.0]).double()
-    slot = torch.zeros(1, 12, dtype=torch.float64)
-    losses = [sampled_losses(slot, torch.tensor([word]), negatives, tries, log_misses).item() for word in (9, 11)]
-    assert losses[0] == losses[1]
-
-
 def test_stories_of_a_protocol_batch_share_negatives_whatever_is_computed_together():
     num_stories = 2 * PROTOCOL_BATCH_SIZE + 1
     negatives = Negatives.draw(num_stories, 500, 20, num_seeds=2, seed=3)

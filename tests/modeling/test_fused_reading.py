@@ -13,7 +13,8 @@ from torch import nn
 
 from hf_storyend.modeling.fused_reading import can_read_fused, pack_steps, read_fused
 from hf_storyend.modeling.multi_source_attention import SentenceMemory
-from hf_storyend.modeling.story_encoder import IncrementalStoryEncoder, read_step_by_step
+from hf_storyend.modeling.stepwise_reading import read_step_by_step
+from hf_storyend.modeling.story_encoder import IncrementalStoryEncoder
 
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
 USES = [
@@ -323,29 +324,49 @@ WORDS, MASK = torch.zeros(2, 3, dtype=torch.long), torch.ones(2, 3, dtype=torch.
 
 
 def test_when_the_fast_path_is_taken():
-    lstm = make_case().encoder.lstm
-    assert can_read_fused(lstm, WORDS, MASK) and can_read_fused(lstm, WORDS, None)
-    assert can_read_fused(lstm, WORDS[:, :1], MASK[:, :1])
-    assert not can_read_fused(lstm, WORDS[:, :1], None), "a step of generation"
-    assert not can_read_fused(lstm, WORDS.to("meta"), MASK)
+    encoder = make_case().encoder
+    parts = encoder.lstm, encoder.attention
+    assert can_read_fused(*parts, WORDS, MASK) and can_read_fused(*parts, WORDS, None)
+    assert can_read_fused(*parts, WORDS[:, :1], MASK[:, :1])
+    assert not can_read_fused(*parts, WORDS[:, :1], None), "a step of generation"
+    assert not can_read_fused(*parts, WORDS.to("meta"), MASK)
 
 
-def test_what_changes_the_gates_is_not_passed_over():
-    """An adapter or a hook on the gates has its say in the result."""
-    batch, model = as_tensors(random_stories(0)), tiny_model()
-    expected, gates = model(**batch).logits, model.encoder.lstm.step_gates
+@pytest.mark.parametrize("knowledge", ["graph_attention", "contextual_attention"])
+@pytest.mark.parametrize(
+    "place", ["lstm.step_gates.1", "attention.merge", "attention.state_scorer", "knowledge.memory_scorer"]
+)
+def test_what_acts_on_a_call_is_not_passed_over(place, knowledge):
+    """An adapter or a hook on a module whose weights a fast path would use has its say in the result."""
+    batch, model = as_tensors(random_stories(0)), tiny_model(knowledge=knowledge)
+    if place == "knowledge.memory_scorer" and knowledge == "graph_attention":
+        pytest.skip("graph attention has none")
+    module, expected = model.encoder.get_submodule(place), model(**batch).logits
 
     class Adapter(nn.Linear):
         def forward(self, inputs):
-            return super().forward(inputs) + 1.0
+            return super().forward(inputs) + inputs.square().sum(-1, keepdim=True)
 
-    hook = gates[1].register_forward_hook(lambda module, inputs, output: output + 1.0)
+    hook = module.register_forward_hook(lambda module, inputs, out: out + inputs[0].square().sum(-1, keepdim=True))
     hooked = model(**batch).logits
     hook.remove()
     assert torch.equal(model(**batch).logits, expected)
-    gates[1].__class__ = Adapter
     assert not torch.allclose(hooked, expected)
-    assert torch.equal(model(**batch).logits, hooked)
+    module.__class__ = Adapter
+    torch.testing.assert_close(model(**batch).logits, hooked)
+
+
+def test_an_adapter_on_the_merge_acts_at_every_step():
+    """It sees both reads side by side, as `merge` in the equations does."""
+    batch, model = as_tensors(random_stories(0)), tiny_model()
+    expected, merge = model(**batch).logits, model.encoder.attention.merge
+    merge.register_forward_hook(lambda module, inputs, output: output)
+    torch.testing.assert_close(model(**batch).logits, expected)
+    hidden = model.config.hidden_size
+    seen = []
+    merge.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
+    model(**batch)
+    assert {read.shape[-1] for read in seen} == {hidden + model.config.graph_size}
 
 
 def test_a_whole_story_takes_the_fast_path(monkeypatch):

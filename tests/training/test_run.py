@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 from training_runs import are_identical, final_weights, finish_run, output_of, small_options
 from transformers import AutoModel, AutoTokenizer
 
+from hf_storyend.systems import SYSTEMS
 from hf_storyend.training import NonFiniteLoss, TrainingOptions, TrainingRun, train
 
 
@@ -144,6 +145,18 @@ def test_the_paper_s_recipe_trains(prepared, tmp_path):
     train(options)
     losses = [event["loss"] for event in events(options) if "loss" in event]
     assert losses[-1] < losses[0]
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_every_system_trains_evaluates_and_loads(prepared, tmp_path, system):
+    options = small_options(prepared, tmp_path / "run", system=system, max_steps=2, checkpoint_every=9)
+    evaluation = train(options)
+    assert evaluation.num_stories == 33
+    tokenizer = AutoTokenizer.from_pretrained(options.output_dir)
+    model = AutoModel.from_pretrained(options.output_dir)
+    assert model.config.copy == system.endswith("copy") == bool(tokenizer.num_copy_slots)
+    inputs = tokenizer("Tom made a cake. It burnt.", return_tensors="pt")
+    assert model.generate(**inputs, max_new_tokens=3).shape[0] == 1
 
 
 def test_the_best_model_is_the_one_that_stays(prepared, tmp_path):

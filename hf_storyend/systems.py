@@ -1,0 +1,80 @@
+"""The systems that can be trained and compared, by name: each is a choice of configuration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from .modeling import IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
+
+GRAPH, CONTEXTUAL = "graph_attention", "contextual_attention"
+
+
+@dataclass(frozen=True)
+class System:
+    """
+    A name, a line about it, what it sets in the model's configuration and, where the paper has it, its name there.
+    """
+
+    name: str
+    description: str
+    story_encoder: str
+    knowledge: str | None = None
+    copy: bool = False
+    paper_name: str | None = None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The entries of the model's configuration that make it this system."""
+        return {"story_encoder": self.story_encoder, "knowledge": self.knowledge, "copy": self.copy}
+
+
+SYSTEMS: dict[str, System] = {
+    system.name: system
+    for system in (
+        System("seq2seq", "all sentences as one sequence, attention to its words", "sequence", paper_name="Seq2Seq"),
+        System("hlstm", "words, then sentences; attention to both", "hierarchical", paper_name="HLSTM"),
+        System(
+            "hlstm-copy", "hlstm that copies words of the story", "hierarchical", copy=True, paper_name="HLSTM+Copy"
+        ),
+        System(
+            "hlstm-msa-ga", "hlstm, knowledge by graph attention", "hierarchical", GRAPH, paper_name="HLSTM+MSA(GA)"
+        ),
+        System(
+            "hlstm-msa-ca",
+            "hlstm, knowledge by contextual attention",
+            "hierarchical",
+            CONTEXTUAL,
+            paper_name="HLSTM+MSA(CA)",
+        ),
+        System("ie", "sentence after sentence, attention to the one before", "incremental", paper_name="IE"),
+        System("ie-msa-ga", "ie, knowledge by graph attention", "incremental", GRAPH, paper_name="IE+MSA(GA)"),
+        System(
+            "ie-msa-ca", "ie, knowledge by contextual attention", "incremental", CONTEXTUAL, paper_name="IE+MSA(CA)"
+        ),
+        System("ie-msa-ga-copy", "ie-msa-ga that copies words of the story", "incremental", GRAPH, copy=True),
+        System("ie-msa-ca-copy", "ie-msa-ca that copies words of the story", "incremental", CONTEXTUAL, copy=True),
+    )
+}
+
+
+def find_system(name: str) -> System:
+    """The system of that name."""
+    if name not in SYSTEMS:
+        raise ValueError(f"There is no system `{name}`; choose one of {', '.join(SYSTEMS)}.")
+    return SYSTEMS[name]
+
+
+def match_tokenizer(tokenizer: IncrementalEncoderTokenizer, config: IncrementalEncoderConfig) -> None:
+    """Let a tokenizer number unknown words if a model of this configuration copies, and else not."""
+    tokenizer.num_copy_slots = config.num_copy_slots if config.copy else 0
+
+
+def count_parameters(system: System, **sizes: Any) -> int:
+    """Weights of a system at the sizes of the paper, or at others: `count_parameters(system, hidden_size=256)`."""
+    # On the meta device nothing is allocated or drawn.
+    with torch.device("meta"):
+        model = IncrementalEncoderForEndingGeneration(IncrementalEncoderConfig(**{**system.settings, **sizes}))
+    return model.num_parameters()

@@ -1,0 +1,170 @@
+"""
+Copying words of the story into the ending: the mechanism of Gu et al., "Incorporating Copying Mechanism in
+Sequence-to-Sequence Learning" (CopyNet), ACL 2016.
+
+The next word is generated from the vocabulary or copied from one of the M places of the story's words, in one softmax:
+
+    p(y) = (exp psi_g(y) + sum over places m with x_m = y of exp psi_c(m)) / Z
+    psi_g(y) = W_0 s_t + b_0 at y,   psi_c(m) = s_t . tanh(W_c h_m)
+
+Words out of the vocabulary have ids of their own in each story, the *slots* V, V + 1, ..., and no psi_g. The decoder
+reads a slot as the unknown word, and every word that stands in the story together with what the encoder knows of it
+(the selective read): e(y) + W_z times the mean of h_m over the places with x_m = y. In CopyNet this mean is weighted
+by the probabilities of the step before; a rare word mostly stands in one place, where both are the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from .configuration_incremental_encoder import IncrementalEncoderConfig
+from .losses import IGNORED
+from .tensor_values import has_values
+
+NO_WORD = -1
+
+
+@dataclass
+class CopyMemory:
+    """The words of a story as the decoder copies them; all tensors have the batch first."""
+
+    keys: torch.Tensor  # [B, M, D], tanh(W_c h); B may be smaller than the rows that are decoded, if beams share it
+    vectors: torch.Tensor  # [B, M, E], W_z h
+    ids: torch.Tensor  # [B, M], words or slots, NO_WORD at padding
+
+    @property
+    def mask(self) -> torch.Tensor:
+        return self.ids != NO_WORD
+
+
+class CopyMechanism(nn.Module):
+    """What copying adds to a model: a scorer of places, and a reader of words that stand in the story."""
+
+    def __init__(self, config: IncrementalEncoderConfig, state_size: int):
+        super().__init__()
+        self.scorer = nn.Linear(state_size, config.hidden_size, bias=False)
+        self.reader = nn.Linear(state_size, config.embedding_size, bias=False)
+
+    def remember(self, states: torch.Tensor, copy_ids: torch.Tensor, word_mask: torch.Tensor) -> CopyMemory:
+        """Memory of a story from the encoder's states [B, K, L, C] at its words and their ids [B, K, L]."""
+        ids = copy_ids.masked_fill(~word_mask, NO_WORD).flatten(1)
+        states = states.flatten(1, 2)
+        return CopyMemory(self.scorer(states).tanh(), self.reader(states), ids)
+
+    @staticmethod
+    def read_places(word_ids: torch.Tensor, memory: CopyMemory) -> torch.Tensor:
+        """Selective read [B, T, E] for words [B, T]: zero for those that do not stand in the story."""
+        words = word_ids.view(memory.ids.shape[0], -1, 1)
+        places = (words == memory.ids.unsqueeze(1)).to(memory.vectors.dtype)
+        reads = (places / places.sum(dim=2, keepdim=True).clamp(min=1)) @ memory.vectors
+        return reads.view(*word_ids.shape, -1)
+
+    @staticmethod
+    def score_places(states: torch.Tensor, memory: CopyMemory) -> torch.Tensor:
+        """psi_c [B, T, M] for decoder states [B, T, D], in at least single precision; lowest at padding."""
+        scores = _precise(states @ memory.keys.mT)
+        return scores.masked_fill(~memory.mask.unsqueeze(1), torch.finfo(scores.dtype).min)
+
+    def mix(self, logits: torch.Tensor, states: torch.Tensor, memory: CopyMemory, num_slots: int) -> torch.Tensor:
+        """
+        Logits over vocabulary and slots [B, T, V + slots] from those over the vocabulary and the states [B, T, D] they
+        were made from. Rows may share a memory, as beams do.
+        """
+        num_memories = memory.ids.shape[0]
+        scores = self.score_places(states.reshape(num_memories, -1, states.shape[2]), memory)
+        mixed = extend_logits(logits.reshape(num_memories, -1, logits.shape[2]), scores, memory.ids, num_slots)
+        return mixed.view(*states.shape[:2], -1)
+
+
+def extend_logits(logits: torch.Tensor, scores: torch.Tensor, ids: torch.Tensor, num_slots: int) -> torch.Tensor:
+    """
+    Logits [B, T, V + slots] whose softmax is p(y), from psi_g [B, T, V], psi_c [B, T, M] and the words [B, M] at the
+    M places. A slot that no word of the story has gets minus infinity.
+    """
+    num_words = logits.shape[2] + num_slots
+    first = _first_places(ids)
+    is_first = first == torch.arange(ids.shape[1], device=ids.device)
+    totals = _total_at_first_places(scores, first, is_first)
+    # One column more takes what counts nowhere: padding, and the places where a word stands again.
+    extended = functional.pad(logits, (0, num_slots + 1), value=-torch.inf)
+    columns = ids.masked_fill(~is_first | (ids == NO_WORD), num_words).unsqueeze(1).expand_as(totals)
+    mixed = torch.logaddexp(_precise(extended.gather(2, columns)), totals)
+    return extended.scatter(2, columns, mixed.to(logits.dtype))[..., :num_words]
+
+
+def merge_slots(logits: torch.Tensor, vocab_size: int, unk_token_id: int) -> torch.Tensor:
+    """
+    Logits [..., V] in which every slot counts as the unknown word, from [..., V + slots]: what a model that copies
+    says about the words of the vocabulary, to be compared with one that does not.
+    """
+    words, slots = logits.split((vocab_size, logits.shape[-1] - vocab_size), dim=-1)
+    unknown = torch.cat((words[..., unk_token_id, None], slots), dim=-1).logsumexp(dim=-1, keepdim=True)
+    index = torch.tensor([unk_token_id], device=logits.device)
+    return words.index_copy(-1, index, unknown)
+
+
+def sum_of_copy_losses(
+    states: torch.Tensor, labels: torch.Tensor, lm_head: nn.Module, memory: CopyMemory
+) -> torch.Tensor:
+    """
+    Sum of -log p(label) over the labels [B, T] that are not ignored, from states [B, T, D]. Only states with a label
+    reach `lm_head`, unless the data may not be looked at.
+    """
+    scores = CopyMechanism.score_places(states, memory)
+    stories = torch.arange(labels.shape[0], device=labels.device).repeat_interleave(labels.shape[1])
+    targets, states, scores = labels.flatten(), states.flatten(0, 1), scores.flatten(0, 1)
+    if has_values(labels):
+        real = (targets != IGNORED).nonzero().squeeze(1)
+        targets, states, scores, stories = (rows.index_select(0, real) for rows in (targets, states, scores, stories))
+    is_place = memory.ids.index_select(0, stories) == targets.unsqueeze(1)
+    losses = -_log_likelihoods(_precise(lm_head(states)), scores, is_place, targets)
+    return losses.masked_fill(targets == IGNORED, 0.0).sum()
+
+
+def _log_likelihoods(
+    logits: torch.Tensor, scores: torch.Tensor, is_place: torch.Tensor, targets: torch.Tensor
+) -> torch.Tensor:
+    """log p(target) [N] from psi_g [N, V] and psi_c [N, M], without making the distribution they are part of."""
+    num_words, lowest = logits.shape[1], torch.finfo(scores.dtype).min
+    normalizer = torch.logaddexp(logits.logsumexp(dim=1), scores.logsumexp(dim=1))
+    generated = logits.gather(1, targets.clamp(0, num_words - 1).unsqueeze(1)).squeeze(1)
+    generated = generated.masked_fill(targets >= num_words, lowest)
+    copied = scores.masked_fill(~is_place, lowest).logsumexp(dim=1)
+    return torch.logaddexp(generated, copied) - normalizer
+
+
+def check_slots(labels: torch.Tensor, memory: CopyMemory, vocab_size: int) -> None:
+    """Refuse labels [B, T] with a slot that no word of their story has: nothing could ever produce them."""
+    if not has_values(labels):
+        return
+    stands_there = (labels.unsqueeze(2) == memory.ids.unsqueeze(1)).any(dim=2)
+    wrong = ((labels >= vocab_size) & ~stands_there).nonzero()
+    if wrong.numel():
+        story, place = wrong[0].tolist()
+        raise ValueError(
+            f"`labels` of story {story} holds {int(labels[story, place])}, a slot that none of its `copy_ids` has."
+        )
+
+
+def _first_places(ids: torch.Tensor) -> torch.Tensor:
+    """[B, M] -> for each place, the first one with the same word."""
+    ordered, order = ids.sort(dim=1, stable=True)
+    is_new = functional.pad(ordered[:, 1:] != ordered[:, :-1], (1, 0), value=True)
+    starts = torch.arange(ids.shape[1], device=ids.device).where(is_new, 0).cummax(dim=1).values
+    return torch.empty_like(order).scatter(1, order, order.gather(1, starts))
+
+
+def _total_at_first_places(scores: torch.Tensor, first: torch.Tensor, is_first: torch.Tensor) -> torch.Tensor:
+    """Log of the summed exponentials of all places of a word, at its first place; 0 elsewhere. [B, T, M]"""
+    groups = first.unsqueeze(1).expand_as(scores)
+    highest = torch.zeros_like(scores).scatter_reduce(2, groups, scores.detach(), "amax", include_self=False)
+    sums = torch.zeros_like(scores).scatter_add(2, groups, (scores - highest.gather(2, groups)).exp())
+    return highest + sums.where(is_first.unsqueeze(1), 1.0).log()
+
+
+def _precise(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
