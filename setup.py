@@ -45,6 +45,7 @@ setup(
         "hf_storyend",
         "hf_storyend.annotation",
         "hf_storyend.assets",
+        "hf_storyend.comparison",
         "hf_storyend.data",
         "hf_storyend.evaluation",
         "hf_storyend.knowledge",

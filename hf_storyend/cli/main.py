@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 
 from .annotate_command import annotate
+from .compare_command import compare
 from .evaluate_command import evaluate
 from .prepare_command import prepare
 from .score_command import score
@@ -30,6 +31,7 @@ app.command()(prepare)
 app.command()(evaluate)
 app.command()(score)
 app.command()(systems)
+app.command()(compare)
 app.add_typer(annotate, name="annotate")
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from huggingface_hub import ModelCardData
 
-from ..modeling import IncrementalEncoderForEndingGeneration
 from ..systems import find_system
 
 _TEXT = """# Story endings: {system}
@@ -41,7 +40,7 @@ vectors come from, with their licences.
 """
 
 
-def draft_card(model: IncrementalEncoderForEndingGeneration, run: dict[str, Any], metrics: dict[str, float]) -> str:
+def draft_card(run: dict[str, Any], metrics: dict[str, float]) -> str:
     """Text of the card, with its metadata; only measured numbers stand in it."""
     metadata = ModelCardData(
         language="en",
@@ -50,7 +49,7 @@ def draft_card(model: IncrementalEncoderForEndingGeneration, run: dict[str, Any]
     )
     training = {
         "stories": run["data"],
-        "parameters": f"{model.num_parameters():,}",
+        "parameters": f"{run['parameters']:,}",
         "updates": run["updates"],
         "minutes": run["minutes"],
         "stories a second": run["stories_per_second"],

@@ -39,7 +39,12 @@ def save_model(
 
 
 def describe_run(
-    options: TrainingOptions, state: RunState, history: History, accelerator: Accelerator, data: str
+    options: TrainingOptions,
+    state: RunState,
+    history: History,
+    accelerator: Accelerator,
+    data: str,
+    num_parameters: int,
 ) -> dict[str, Any]:
     """The facts of a run that its card and its readers want, as measured."""
     rates = [event["stories_per_second"] for event in history.events if "stories_per_second" in event]
@@ -47,6 +52,7 @@ def describe_run(
     return {
         "system": options.system,
         "data": data,
+        "parameters": num_parameters,
         "updates": state.step,
         "epochs": history.events[-1]["epoch"] if history.events else 0,
         "minutes": round(state.elapsed / 60, 1),
@@ -82,7 +88,7 @@ def write_results(
         (folder / "validation_endings.jsonl").write_text(
             "".join(json.dumps(ending, ensure_ascii=False) + "\n" for ending in evaluation.endings), encoding="utf-8"
         )
-        (folder / "README.md").write_text(draft_card(model, run, evaluation.metrics), encoding="utf-8")
+        (folder / "README.md").write_text(draft_card(run, evaluation.metrics), encoding="utf-8")
         draw_curves(history.events, folder / "curves.png", f"{run['system']} on {run['data']}")
         for path in folder.iterdir():
             os.replace(path, directory / path.name)

@@ -62,6 +62,8 @@ class TrainingRun:
         self.data = load_training_data(options)
         self.recipe = build_recipe(options)
         model = build_model(options, self.data)
+        # Counted before the model is cut into shards.
+        self.num_parameters = model.num_parameters()
         self.model, self.optimizer = self.accelerator.prepare(model, self.recipe.optimizer(model))
         if options.torch_compile:
             self.model.compile(dynamic=True)
@@ -203,8 +205,10 @@ class TrainingRun:
             self._load_best()
         last = self.evaluate()
         weights = whole_weights(self.model)
-        run = describe_run(self.options, self.state, self.history, self.accelerator, self.data.name)
         bare = self.accelerator.unwrap_model(self.model)
+        run = describe_run(
+            self.options, self.state, self.history, self.accelerator, self.data.name, self.num_parameters
+        )
         main_process_writes(
             self.accelerator,
             lambda: write_results(
