@@ -29,7 +29,15 @@ KNOWLEDGE = ["isal>=1.7.1", "lemminflect>=0.2.3"]
 PLOTS = ["matplotlib>=3.10"]
 # Significance, agreement of annotators.
 EVALUATION = [*PLOTS, "scipy>=1.15", "statsmodels>=0.14.5"]
-TEST = [*EVALUATION, "selenium>=4.30", "tensorboard>=2.19", "hypothesis>=6.100", "pytest>=8.0", "pytest-timeout>=2.3", "pytest-xdist>=3.6"]
+TEST = [
+    *EVALUATION,
+    "hypothesis>=6.100",
+    "pytest>=8.0",
+    "pytest-timeout>=2.3",
+    "pytest-xdist>=3.6",
+    "selenium>=4.30",
+    "tensorboard>=2.19",
+]
 LINT = ["mypy>=1.15", "ruff>=0.12"]
 
 setup(

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import torch
 from accelerate import Accelerator
-from accelerate.utils import extract_model_from_parallel, gather_object
+from accelerate.utils import extract_model_from_parallel
 from datasets import Dataset
 from torch import nn
 from tqdm.auto import tqdm
@@ -65,7 +65,7 @@ def _gather(results: dict[int, Result], accelerator: Accelerator | None) -> list
     """The results of all processes by row; a row that two of them computed counts once."""
     pairs = list(results.items())
     if accelerator is not None and accelerator.num_processes > 1:
-        pairs = gather_object(pairs)
+        pairs = accelerator.gather_for_metrics(pairs, use_gather_object=True)
     by_row = dict(pairs)
     return [by_row[row] for row in range(len(by_row))]
 

@@ -47,7 +47,8 @@ class TrainingRun:
     Data, model, optimiser and log of a run, from wherever it was stopped.
 
     Attributes:
-        model: The model, as the Accelerator prepared it.
+        model: The model to call, as the Accelerator prepared it, compiled if the options say so.
+        module: The same, not compiled.
         accelerator: The `accelerate.Accelerator`.
         optimizer: The optimiser, as the Accelerator prepared it.
         data: Tokenizer and stories.
@@ -64,9 +65,9 @@ class TrainingRun:
         model = build_model(options, self.data)
         # Counted before the model is cut into shards.
         self.num_parameters = model.num_parameters()
-        self.model, self.optimizer = self.accelerator.prepare(model, self.recipe.optimizer(model))
-        if options.torch_compile:
-            self.model.compile(dynamic=True)
+        self.module, self.optimizer = self.accelerator.prepare(model, self.recipe.optimizer(model))
+        # Evaluation and saving go past the compiled model: other shapes would compile it anew.
+        self.model = torch.compile(self.module, dynamic=True) if options.torch_compile else self.module
         self.plan = UpdatePlan(
             self.data.tokenised["train"],
             StoryCollator(self.data.tokenizer),
@@ -121,7 +122,7 @@ class TrainingRun:
         """What each remaining update reads. After the losses of its batches, call `step`."""
         self._clock = time.monotonic()
         while not self.is_over:
-            for update in self.plan.updates(self.model, self.state.epoch, self.state.updates_in_epoch):
+            for update in self.plan.updates(self.module, self.state.epoch, self.state.updates_in_epoch):
                 self._begin(update)
                 yield update
                 if self._update is not None:
@@ -165,7 +166,7 @@ class TrainingRun:
             max_stories=max_stories,
             seed=self.options.seed,
         )
-        with usable_weights(self.model, self.accelerator) as bare, self.accelerator.autocast():
+        with usable_weights(self.module, self.accelerator) as bare, self.accelerator.autocast():
             evaluation = evaluate(
                 bare, self.data.tokenizer, stories, tokenised, accelerator=self.accelerator, options=options
             )
@@ -184,8 +185,8 @@ class TrainingRun:
         scaler = self.accelerator.scaler
         checkpoint = Checkpoint(
             self.state.step,
-            whole_weights(self.model),
-            whole_optimizer_state(self.model, self.optimizer),
+            whole_weights(self.module),
+            whole_optimizer_state(self.module, self.optimizer),
             {
                 "run": self.state.to_dict(),
                 "recipe": self.recipe.state_dict(),
@@ -204,8 +205,8 @@ class TrainingRun:
         if self.options.load_best_model_at_end and self.state.best_step not in (None, self.state.step):
             self._load_best()
         last = self.evaluate()
-        weights = whole_weights(self.model)
-        bare = self.accelerator.unwrap_model(self.model)
+        weights = whole_weights(self.module)
+        bare = self.accelerator.unwrap_model(self.module)
         run = describe_run(
             self.options, self.state, self.history, self.accelerator, self.data.name, self.num_parameters
         )
@@ -224,8 +225,8 @@ class TrainingRun:
         if start is not None:
             checkpoint = load_checkpoint(start)
             check_identity(start, checkpoint.state["identity"], self.identity)
-            load_weights(self.model, checkpoint.weights)
-            load_optimizer_state(self.model, self.optimizer, checkpoint.optimizer)
+            load_weights(self.module, checkpoint.weights)
+            load_optimizer_state(self.module, self.optimizer, checkpoint.optimizer)
             self.recipe.load_state_dict(checkpoint.state["recipe"])
             if self.accelerator.scaler is not None:
                 self.accelerator.scaler.load_state_dict(checkpoint.state["scaler"])
@@ -235,7 +236,7 @@ class TrainingRun:
 
     def _begin(self, update: Update) -> None:
         self._update, self._losses = update, []
-        self.model.train()
+        self.module.train()
         self.optimizer.zero_grad()
         # Dropout depends on the update alone, so a resumed run draws what an uninterrupted one would.
         place = self.state.step * self.accelerator.num_processes + self.accelerator.process_index
@@ -251,7 +252,7 @@ class TrainingRun:
 
     def _descend(self, update: Update, loss: float, learning_rate: float) -> float | None:
         """Take the optimiser's step; None if it was skipped because the loss or the gradients were not finite."""
-        norm = self.accelerator.clip_grad_norm_(self.model.parameters(), self.options.max_grad_norm)
+        norm = self.accelerator.clip_grad_norm_(self.module.parameters(), self.options.max_grad_norm)
         norm = float(norm.full_tensor() if hasattr(norm, "full_tensor") else norm)
         # With fp16 the scaler looks for infinite gradients itself: they are how it finds its scale.
         scaled = self.accelerator.scaler is not None
@@ -314,16 +315,16 @@ class TrainingRun:
             return
         self.state.best_metric, self.state.best_step = value, self.state.step
         self.state.evaluations_without_progress = 0
-        weights = whole_weights(self.model)
+        weights = whole_weights(self.module)
         main_process_writes(self.accelerator, lambda: self._write_best(weights), f"The best model in {self.directory}")
 
     def _write_best(self, weights: dict[str, torch.Tensor]) -> None:
         with written_aside(self.directory / BEST) as folder:
-            save_model(folder, self.accelerator.unwrap_model(self.model), weights, self.data.tokenizer)
+            save_model(folder, self.accelerator.unwrap_model(self.module), weights, self.data.tokenizer)
 
     def _load_best(self) -> None:
-        best = type(self.accelerator.unwrap_model(self.model)).from_pretrained(self.directory / BEST)
-        load_weights(self.model, best.state_dict())
+        best = type(self.accelerator.unwrap_model(self.module)).from_pretrained(self.directory / BEST)
+        load_weights(self.module, best.state_dict())
         self.progress.say(f"Back to the best weights, those of step {self.state.best_step}.")
 
     def _log(self, learning_rate: float) -> None:

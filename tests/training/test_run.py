@@ -140,6 +140,23 @@ def test_workers_make_the_same_batches(finished, prepared, tmp_path):
     assert are_identical(final_weights(options), final_weights(finished))
 
 
+def test_only_deterministic_kernels(finished, prepared, tmp_path):
+    options = small_options(prepared, tmp_path / "run", full_determinism=True)
+    assert finish_run(options) == 0, output_of(options)
+    assert are_identical(final_weights(options), final_weights(finished))
+
+
+@pytest.mark.slow
+def test_a_compiled_model_trains(finished, prepared, tmp_path):
+    options = small_options(prepared, tmp_path / "run", torch_compile=True, dropout=0.0, max_steps=4, eval_steps=2)
+    plain = small_options(prepared, tmp_path / "plain", dropout=0.0, max_steps=4, eval_steps=2)
+    train(options)
+    train(plain)
+    losses = [[event["loss"] for event in events(each) if "loss" in event] for each in (options, plain)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+    assert final_weights(options).keys() == final_weights(plain).keys()
+
+
 def test_the_paper_s_recipe_trains(prepared, tmp_path):
     options = small_options(prepared, tmp_path / "run", recipe="paper", max_steps=60, eval_steps=30, logging_steps=20)
     train(options)
