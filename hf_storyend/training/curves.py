@@ -14,6 +14,7 @@ def draw_curves(events: Sequence[dict[str, Any]], path: Path, title: str) -> boo
     """
     if not events:
         return False
+    events = _comparable(events)
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -30,6 +31,12 @@ def draw_curves(events: Sequence[dict[str, Any]], path: Path, title: str) -> boo
     figure.suptitle(title)
     figure.savefig(path, dpi=120)
     return True
+
+
+def _comparable(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Without evaluations on more stories than the first one had, such as the last: they would make a step."""
+    counts = [event["eval_num_stories"] for event in events if "eval_num_stories" in event]
+    return [event for event in events if "eval_num_stories" not in event or event["eval_num_stories"] == counts[0]]
 
 
 def _draw(axes: Any, events: Sequence[dict[str, Any]], lines: dict[str, str]) -> None:

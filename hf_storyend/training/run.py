@@ -22,7 +22,7 @@ import torch
 from ..data.tokenised import StoryCollator
 from ..directories import written_aside
 from ..evaluation import Evaluation, EvaluationOptions, evaluate
-from ..modeling import EndingGenerationOutput
+from ..modeling import EndingGenerationOutput, IncrementalEncoderForEndingGeneration
 from .acceleration import build_accelerator, from_main_process, main_process_writes, start_trackers
 from .checkpoints import Checkpoint, load_checkpoint, save_checkpoint
 from .data import build_model, load_training_data
@@ -115,7 +115,8 @@ class TrainingRun:
     def __exit__(self, *error: Any) -> None:
         self.progress.close()
         self.signals.__exit__()
-        if error[0] is None:
+        # After an error other processes may be elsewhere, and would be waited for.
+        if error[0] is None or issubclass(error[0], TrainingInterrupted):
             self.accelerator.end_training()
 
     def updates(self) -> Iterator[Update]:
@@ -323,7 +324,7 @@ class TrainingRun:
             save_model(folder, self.accelerator.unwrap_model(self.module), weights, self.data.tokenizer)
 
     def _load_best(self) -> None:
-        best = type(self.accelerator.unwrap_model(self.module)).from_pretrained(self.directory / BEST)
+        best = IncrementalEncoderForEndingGeneration.from_pretrained(self.directory / BEST)
         load_weights(self.module, best.state_dict())
         self.progress.say(f"Back to the best weights, those of step {self.state.best_step}.")
 

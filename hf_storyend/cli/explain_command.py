@@ -1,0 +1,103 @@
+"""`storyend explain`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+from rich.console import Console
+from rich.markdown import Markdown
+
+if TYPE_CHECKING:
+    from hf_storyend.explanation.result import Format
+
+
+class FileFormat(StrEnum):
+    """What an explanation can be written as."""
+
+    json = "json"
+    md = "md"
+    html = "html"
+    svg = "svg"
+    png = "png"
+
+
+def explain(
+    model: Annotated[str, typer.Argument(help="Directory of a model, or its name on the Hub.")],
+    story: Annotated[str, typer.Argument(help="The story, all its sentences in one string.")],
+    output: Annotated[
+        Path | None, typer.Option(help="Directory for the explanation as files, pictures and a page among them.")
+    ] = None,
+    file_format: Annotated[
+        list[FileFormat] | None, typer.Option("--format", help="Write only this. Give it again for more.")
+    ] = None,
+    triple: Annotated[
+        list[str] | None,
+        typer.Option(help="`head,Relation,tail` to add, and compare. Give it again for more."),
+    ] = None,
+    without_triple: Annotated[
+        list[str] | None,
+        typer.Option(help="`head,Relation,tail` to take away, and compare. Give it again for more."),
+    ] = None,
+    without_sentence: Annotated[
+        int | None, typer.Option(help="Number, from 1, of a sentence to take away, and compare.")
+    ] = None,
+    num_beams: Annotated[int | None, typer.Option(min=1, help="Beams; the model's own setting unless given.")] = None,
+    max_reads: Annotated[int, typer.Option(min=1, help="So many words and triples in the printed table.")] = 3,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
+) -> None:
+    """
+    Write the ending of a story and show why: what each word read, and the clues behind it.
+
+    With a change (a triple more, a triple or a sentence less) also what becomes of the ending.
+
+    Example: `storyend explain my_model "Mei put a cake in the oven. She fell asleep." --output why`
+    """
+    from transformers import AutoModel, AutoTokenizer
+
+    from hf_storyend.explanation import FORMATS, check_formats, counterfactual, save_counterfactual, save_explanation
+    from hf_storyend.explanation import explain as explain_story
+
+    if file_format and output is None:
+        raise ValueError("`--format` says what to write: give `--output`, the directory to write it to, too.")
+    formats = tuple(cast("Format", name.value) for name in file_format) if file_format else FORMATS
+    if output is not None:
+        check_formats(formats)
+    changes: dict[str, Any] = {
+        "without_sentence": without_sentence,
+        "without_triples": _triples("--without-triple", without_triple),
+        "with_triples": _triples("--triple", triple),
+    }
+    generation: dict[str, Any] = {} if num_beams is None else {"num_beams": num_beams}
+    network, tokenizer = AutoModel.from_pretrained(model), AutoTokenizer.from_pretrained(model)
+    if all(change is None for change in changes.values()):
+        explanation = explain_story(network, tokenizer, story, **generation)
+        _show(explanation.to_json() if as_json else explanation.to_markdown(max_reads), as_json)
+        if output is not None:
+            save_explanation(explanation, output, formats)
+        return
+    compared = counterfactual(network, tokenizer, story, **changes, **generation)
+    pages = (compared.original.to_markdown(max_reads), compared.changed.to_markdown(max_reads), compared.to_markdown())
+    _show(compared.to_json() if as_json else "\n".join(pages), as_json)
+    if output is not None:
+        save_counterfactual(compared, output, formats)
+
+
+def _show(text: str, is_plain: bool) -> None:
+    if is_plain:
+        typer.echo(text)
+        return
+    Console().print(Markdown(text))
+
+
+def _triples(option: str, texts: list[str] | None) -> list[tuple[str, str, str]] | None:
+    return [_triple(option, text) for text in texts] if texts else None
+
+
+def _triple(option: str, text: str) -> tuple[str, str, str]:
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) != 3 or not all(parts):
+        raise ValueError(f"`{option}` must be `head,Relation,tail`, like `oven,UsedFor,bake`; got {text!r}.")
+    return parts[0], parts[1], parts[2]

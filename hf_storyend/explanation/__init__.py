@@ -1,0 +1,34 @@
+"""Why this ending: what its words read, the clues behind them, and what changes with the story."""
+
+from .counterfactual import counterfactual
+from .counterfactual_result import Counterfactual
+from .explain import explain
+from .result import (
+    AttentionMatrix,
+    ClueLink,
+    EndingWord,
+    Explanation,
+    GraphTriple,
+    ReadTriple,
+    ReadWord,
+    SentenceClues,
+)
+from .saving import FORMATS, check_formats, save_counterfactual, save_explanation
+
+__all__ = [
+    "FORMATS",
+    "AttentionMatrix",
+    "ClueLink",
+    "Counterfactual",
+    "EndingWord",
+    "Explanation",
+    "GraphTriple",
+    "ReadTriple",
+    "ReadWord",
+    "SentenceClues",
+    "check_formats",
+    "counterfactual",
+    "explain",
+    "save_counterfactual",
+    "save_explanation",
+]

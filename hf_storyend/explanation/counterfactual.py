@@ -1,0 +1,127 @@
+"""What if: the same story without a sentence or a triple, or with a triple more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..modeling import IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
+from ..modeling.knowledge_table import Triple
+from .counterfactual_result import Counterfactual
+from .explain import explain_ending
+from .observation import log_probabilities_of, write_ending
+from .story_tensors import StoryTensors, read_story, sentences_of
+from .triple_search import find_triples
+
+
+def counterfactual(
+    model: IncrementalEncoderForEndingGeneration,
+    tokenizer: IncrementalEncoderTokenizer,
+    story: str | Sequence[str],
+    *,
+    without_sentence: int | None = None,
+    without_triples: Sequence[Triple] | None = None,
+    with_triples: Sequence[Triple] | None = None,
+    **generate_arguments: Any,
+) -> Counterfactual:
+    """
+    Change a story or its knowledge and see what becomes of the ending.
+
+    Args:
+        model: A model of any system.
+        tokenizer: Its tokenizer.
+        story: One string, or the sentences of one story.
+        without_sentence: Number, from 1, of a sentence to leave out.
+        without_triples: Triples to leave out wherever a word of the story has them.
+        with_triples: Triples to add, as `tokenizer(..., triples=...)` does.
+        generate_arguments: For `generate()`, in both stories.
+    """
+    if without_sentence is None and not without_triples and not with_triples:
+        raise ValueError("Nothing to change: give `without_sentence`, `without_triples` or `with_triples`.")
+    sentences = sentences_of(story)
+    original = read_story(model, tokenizer, sentences)
+    changed = read_story(model, tokenizer, _without(sentences, without_sentence), with_triples)
+    if with_triples:
+        find_triples(tokenizer, changed, "with_triples", with_triples)
+    if without_triples:
+        changed = _without_triples(model, tokenizer, changed, without_triples)
+    ids, changed_ids = (write_ending(model, one, generate_arguments) for one in (original, changed))
+    return Counterfactual(
+        changes=_describe(sentences, without_sentence, without_triples, with_triples),
+        original=explain_ending(model, tokenizer, original, ids),
+        changed=explain_ending(model, tokenizer, changed, changed_ids),
+        original_ending_after=_elsewhere(model, tokenizer, ids, original, changed),
+        changed_ending_before=_elsewhere(model, tokenizer, changed_ids, changed, original),
+    )
+
+
+def _without(sentences: list[str], number: int | None) -> list[str]:
+    if number is None:
+        return sentences
+    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= len(sentences):
+        raise ValueError(
+            f"`without_sentence` must be a number from 1 to {len(sentences)}, for so many sentences has the story; "
+            f"got {number!r}."
+        )
+    if len(sentences) == 1:
+        raise ValueError("`without_sentence=1` would leave nothing: the story has one sentence.")
+    return [*sentences[: number - 1], *sentences[number:]]
+
+
+def _without_triples(
+    model: IncrementalEncoderForEndingGeneration,
+    tokenizer: IncrementalEncoderTokenizer,
+    story: StoryTensors,
+    triples: Sequence[Triple],
+) -> StoryTensors:
+    """The story with these triples taken out of its graphs, the others closed up."""
+    if model.config.knowledge is None:
+        raise ValueError("`without_triples` were given, but this model reads no knowledge.")
+    ids, mask = story.tensors["triple_ids"], story.tensors["triple_mask"]
+    mask = mask * ~find_triples(tokenizer, story, "without_triples", triples)
+    order = mask.argsort(dim=-1, descending=True, stable=True)
+    tensors = {
+        "triple_ids": ids.gather(-2, order.unsqueeze(-1).expand_as(ids)),
+        "triple_mask": mask.gather(-1, order),
+    }
+    return replace(story, tensors={**story.tensors, **tensors})
+
+
+def _elsewhere(
+    model: IncrementalEncoderForEndingGeneration,
+    tokenizer: IncrementalEncoderTokenizer,
+    ids: list[int],
+    story: StoryTensors,
+    other: StoryTensors,
+) -> list[float] | None:
+    """Log probabilities of a story's ending in another story, where copied words may have other ids, or none."""
+    fold = str.lower if tokenizer.do_lower_case else str
+    there = {
+        fold(word): int(other.copy_ids[sentence, position])
+        for sentence, words in enumerate(other.words)
+        for position, word in enumerate(words)
+    }
+    carried = []
+    for word_id in ids:
+        if word_id >= len(tokenizer):
+            sentence, position = story.find(word_id) or (0, 0)
+            word_id = there.get(fold(story.words[sentence][position]), tokenizer.unk_token_id)
+            if word_id == tokenizer.unk_token_id:
+                return None
+        carried.append(word_id)
+    return log_probabilities_of(model, other, carried)
+
+
+def _describe(
+    sentences: list[str],
+    without_sentence: int | None,
+    without_triples: Iterable[Triple] | None,
+    with_triples: Iterable[Triple] | None,
+) -> list[str]:
+    changes = []
+    if without_sentence is not None:
+        changes.append(f"without sentence {without_sentence}: {sentences[without_sentence - 1]}")
+    changes += [f"without the triple ({', '.join(triple)})" for triple in without_triples or ()]
+    changes += [f"with the triple ({', '.join(triple)})" for triple in with_triples or ()]
+    return changes

@@ -1,0 +1,160 @@
+"use strict";
+
+const data = JSON.parse(document.getElementById("data").textContent);
+const byId = (id) => document.getElementById(id);
+const ending = data.sentences.length + 1;
+const sentences = [...data.sentences, data.words.map((word) => word.word)];
+const title = (sentence) => (sentence === ending ? "Ending" : `Sentence ${sentence}`);
+const graphOf = (place) => (data.graphs && place.sentence < ending ? data.graphs[place.sentence - 1][place.position - 1] : []);
+// Less can't be told from nothing, and more rows are not read.
+const smallest = 0.0005, maxRows = 12;
+
+let chosen = null;
+
+function element(name, properties = {}, ...children) {
+  const made = Object.assign(document.createElement(name), properties);
+  made.append(...children);
+  return made;
+}
+
+// What a word read, by one kind of attention: places with weights, the heaviest first.
+function reads(kind, place) {
+  const found = [];
+  for (const matrix of data.attentions) {
+    if (matrix.kind !== kind || matrix.reader !== place.sentence) continue;
+    matrix.weights[place.position - 1].forEach((weight, index) => found.push({ sentence: matrix.source, position: index + 1, weight }));
+  }
+  return found.sort((one, other) => other.weight - one.weight);
+}
+
+function triplesOf(graphReads) {
+  const found = graphReads.flatMap((read) =>
+    graphOf(read).map((triple) => ({ ...triple, sentence: read.sentence, position: read.position, weight: read.weight * triple.weight })),
+  );
+  return found.sort((one, other) => other.weight - one.weight);
+}
+
+const wordAt = (place) => sentences[place.sentence - 1][place.position - 1];
+const buttonAt = (place) => document.querySelector(`[data-sentence="${place.sentence}"][data-position="${place.position}"]`);
+const number = (weight) => element("td", { className: "number", textContent: weight.toFixed(3) });
+
+function bar(weight) {
+  const meter = element("meter", { min: 0, max: 1, value: weight });
+  meter.setAttribute("aria-label", `weight ${weight.toFixed(3)}`);
+  return element("td", { className: "bar" }, meter);
+}
+
+function row(text, note, weight) {
+  const cell = element("td", {}, text, " ", element("small", { textContent: note }));
+  return element("tr", {}, cell, bar(weight), number(weight));
+}
+
+function fill(id, rows) {
+  byId(id).replaceChildren(...(rows.length ? rows : [element("tr", {}, element("td", { textContent: "None." }))]));
+}
+
+// The heaviest as rows; gives what has to be said of the others.
+function fillReads(id, found, describe) {
+  const shown = found.filter((read) => read.weight >= smallest).slice(0, maxRows);
+  fill(id, shown.map((read) => row(...describe(read), read.weight)));
+  const left = found.length - shown.length;
+  return left ? `${left} more with ${found.slice(shown.length).reduce((sum, read) => sum + read.weight, 0).toFixed(3)} together. ` : "";
+}
+
+function highlight(stateReads, graphReads) {
+  for (const button of document.querySelectorAll("button.word")) {
+    button.style.setProperty("--state-weight", 0);
+    button.style.setProperty("--knowledge-weight", 0);
+  }
+  for (const read of stateReads) buttonAt(read).style.setProperty("--state-weight", read.weight);
+  for (const read of graphReads) {
+    // The graph of a word without triples is empty: nothing was read.
+    if (graphOf(read).length) buttonAt(read).style.setProperty("--knowledge-weight", read.weight);
+  }
+}
+
+function facts(place, stateReads) {
+  if (place.sentence < ending) return stateReads.length ? "A word of the story, and what was read together with it." : "This word read no other sentence.";
+  return `Probability ${data.words[place.position - 1].probability.toFixed(4)}, behind the words before it.`;
+}
+
+function show() {
+  const stateReads = reads("state", chosen), graphReads = reads("knowledge", chosen);
+  highlight(stateReads, graphReads);
+  byId("chosen").textContent = wordAt(chosen);
+  byId("facts").textContent = facts(chosen, stateReads);
+  const atSentence = (read) => [wordAt(read), title(read.sentence).toLowerCase()];
+  byId("other-words").textContent = fillReads("words", stateReads, atSentence);
+  showTriples(graphReads);
+  const copied = chosen.sentence === ending ? data.words[chosen.position - 1].copied : null;
+  byId("copied-part").hidden = !copied;
+  fillReads("copied", copied ?? [], atSentence);
+}
+
+function showTriples(graphReads) {
+  byId("triples-part").hidden = !data.graphs;
+  const more = fillReads("triples", triplesOf(graphReads), (triple) =>
+    [`${triple.head} · ${triple.relation} · ${triple.tail}`, `at ${wordAt(triple)}`]);
+  const empty = graphReads.filter((read) => !graphOf(read).length).reduce((sum, read) => sum + read.weight, 0);
+  byId("other-triples").textContent = graphReads.length ? `${more}${empty.toFixed(3)} went to words without triples: no knowledge.` : "";
+}
+
+function choose(place, isFocused) {
+  if (chosen) {
+    buttonAt(chosen).setAttribute("aria-pressed", "false");
+    buttonAt(chosen).tabIndex = -1;
+  }
+  chosen = place;
+  buttonAt(place).setAttribute("aria-pressed", "true");
+  // One stop for the Tab key; the arrows go on from there.
+  buttonAt(place).tabIndex = 0;
+  if (isFocused) buttonAt(place).focus();
+  show();
+}
+
+function neighbour(place, key) {
+  const step = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[key];
+  if (!step) return null;
+  const sentence = Math.min(ending, Math.max(1, place.sentence + step[0]));
+  const position = Math.min(sentences[sentence - 1].length, Math.max(1, place.position + step[1]));
+  return { sentence, position };
+}
+
+function wordButton(place) {
+  const button = element("button", { type: "button", className: "word", textContent: wordAt(place), tabIndex: -1, dir: "auto" });
+  button.classList.toggle("graph", graphOf(place).length > 0);
+  button.dataset.sentence = place.sentence;
+  button.dataset.position = place.position;
+  button.setAttribute("aria-pressed", "false");
+  if (data.unknown.some(([sentence, position]) => sentence === place.sentence && position === place.position))
+    button.title = "not in the vocabulary";
+  button.addEventListener("click", () => choose(place, true));
+  // A finger that taps also "points": the click follows anyway.
+  button.addEventListener("pointerenter", (event) => event.pointerType === "mouse" && choose(place, false));
+  return button;
+}
+
+function build() {
+  sentences.forEach((words, index) => {
+    const buttons = words.map((_, place) => wordButton({ sentence: index + 1, position: place + 1 }));
+    const line = element("div", { className: "sentence" }, element("span", { textContent: title(index + 1) }), element("div", {}, ...buttons));
+    line.classList.toggle("ending", index + 1 === ending);
+    byId("story").append(line);
+  });
+  fill("clues", data.clues.map((clue) => {
+    const words = clue.words.slice(0, 4).map((read) => `${read.word} ${read.weight.toFixed(2)}`).join(", ");
+    return element("tr", {}, element("td", { textContent: title(clue.sentence) }), element("td", { textContent: words }));
+  }));
+  byId("notes").replaceChildren(...data.notes.map((note) => element("li", { textContent: note })));
+  byId("knowledge-sample").hidden = !data.graphs;
+  byId("story").addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.altKey || event.metaKey) return;
+    const place = neighbour(chosen, event.key);
+    if (!place) return;
+    event.preventDefault();
+    choose(place, true);
+  });
+  choose({ sentence: ending, position: 1 }, false);
+}
+
+build();
