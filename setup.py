@@ -11,6 +11,8 @@ VERSION = "0.1.0.dev0"
 REQUIRED = [
     "accelerate>=1.10",
     "datasets>=4.4",
+    "huggingface_hub>=1.0",
+    "jinja2>=3.1",
     "markdown-it-py>=3.0",
     "numpy>=2.1.3",
     "pyarrow>=21.0",
@@ -56,6 +58,9 @@ setup(
         "hf_storyend.comparison",
         "hf_storyend.data",
         "hf_storyend.evaluation",
+        "hf_storyend.explanation",
+        "hf_storyend.hub",
+        "hf_storyend.hub_cards",
         "hf_storyend.knowledge",
         "hf_storyend.modeling",
         "hf_storyend.preparation",
@@ -65,6 +70,7 @@ setup(
     # The command has a name of its own, too: `storyend --help` should not have to import torch.
     package_dir={
         "hf_storyend": "hf_storyend",
+        "hf_storyend.hub_cards": "hub_cards",
         "hf_storyend.modeling": "modeling",
         "storyend_cli": "hf_storyend/cli",
     },
@@ -72,6 +78,8 @@ setup(
         "hf_storyend": ["py.typed"],
         "hf_storyend.annotation": ["*.html", "*.css", "*.js", "*.md"],
         "hf_storyend.assets": ["*.jsonl", "*.tsv"],
+        "hf_storyend.explanation": ["*.html", "*.css", "*.js"],
+        "hf_storyend.hub_cards": ["template.md"],
     },
     install_requires=REQUIRED,
     extras_require={

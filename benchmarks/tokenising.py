@@ -53,6 +53,7 @@ def main() -> None:
     parser.add_argument("--stories", type=int, default=100_000, help="how many stories the tokenizer reads")
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--data", help="JSON Lines with `context`; the embedded stories, repeated, unless given")
+    parser.add_argument("--json", help="file to save the numbers to")
     options = parser.parse_args()
     torch.set_num_threads(1)
     tokenizer = embedded_tokenizer()
@@ -65,7 +66,11 @@ def main() -> None:
     print(f"{platform.machine()}, one thread, torch {torch.__version__}, batches of {options.batch}")
     print(f"tokenizer   {len(stories):>7,} stories in {ours:6.1f} s  {len(stories) / ours:8,.0f} stories/s")
     print(f"plain loop  {len(few):>7,} stories in {loop:6.1f} s  {len(few) / loop:8,.0f} stories/s")
-    print(f"ratio       {(loop / len(few)) / (ours / len(stories)):.1f}x")
+    ratio = (loop / len(few)) / (ours / len(stories))
+    print(f"ratio       {ratio:.1f}x")
+    if options.json:
+        rates = {"tokenizer": len(stories) / ours, "plain loop": len(few) / loop}
+        Path(options.json).write_text(json.dumps({"ratio": ratio, "stories_per_second": rates}, indent=2) + "\n")
 
 
 if __name__ == "__main__":

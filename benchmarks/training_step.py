@@ -1,116 +1,49 @@
 """
-A training step (forward, backward, AdamW) of the package's model against the plain loop, in one run.
+A training step (forward, backward, AdamW) of the package's model against the plain loop and the tests' reference.
 
-    python benchmarks/training_step.py --threads 2
+    python benchmarks/training_step.py --stories stories.jsonl --triples triples.txt
 
-Both are fed with the same random batches, padded to their longest sentence, and take turns, so that what else the
-machine does falls on both: trust the ratio, not the times. `--stories` takes a JSON Lines file with `context` and
-`ending`, `--triples` one with head, relation and tail a line; the package's own are taken where they are left out.
+All are fed with the same batches and take turns, so that what else the machine does falls on all: trust the ratios,
+not the times. The package's own stories and triples are taken where none are given.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import random
 import statistics
-import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
-import psutil
 import torch
-from plain_loop import PlainLoop
+from bench_data import KNOWLEDGE, Batch, add_data_options, make_batches, make_models, read_stories
+from measuring import count_operations, in_fresh_process, machine, peak_memory, ratio, seconds, sgemm_rate, take_turns
+from work_count import training_gflops
 
-from hf_storyend import (
-    IncrementalEncoderConfig,
-    IncrementalEncoderForEndingGeneration,
-    IncrementalEncoderTokenizer,
-    KnowledgeTable,
-)
-from hf_storyend.data.embedded import embedded_stories, embedded_triples
-from hf_storyend.data.vocabulary import build_vocabulary
+sys.path.append(str(Path(__file__).parent.parent / "tests"))
+from reference import run_batch  # noqa: E402
 
-KNOWLEDGE = {"ga": "graph_attention", "ca": "contextual_attention", "ie": None}
 VARIANTS = ("plain loop", "ours")
-# Enough for the vocabulary; each process reads them anew.
-MAX_STORIES = 10_000
-# What makes a new view of a tensor launches nothing.
-VIEWS = {
-    "aten::" + name
-    for name in (
-        "alias as_strided chunk detach expand expand_as flatten lift_fresh narrow permute reshape select slice split "
-        "split_with_sizes squeeze t transpose unbind unflatten unsqueeze view view_as _unsafe_view numpy_T matrix_H mT"
-    ).split()
-}
+# The reference needs seconds a story.
+NUM_REFERENCE_STORIES = 1
+BATCH_SIZES = (1, 8, 32, 128)
+# Operations do not depend on how many stories there are, the profiler's own time does.
+NUM_PROFILED_STORIES = 16
 
 
-def main() -> None:
-    options = parse_options()
-    torch.set_num_threads(options.threads)
-    if options.memory_of:
-        knowledge, variant = options.memory_of.split(",")
-        print(peak_memory(Bench.build(options, knowledge, options.rounds), variant))
-        return
-    results = [measure(options, knowledge) for knowledge in options.knowledge.split(",")]
-    print_table(results)
-    if options.json:
-        report = {"torch": torch.__version__, "options": vars(options), "results": results}
-        Path(options.json).write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+class Trainer:
+    """Both models with the same weights, and their optimisers."""
 
+    def __init__(self, options: argparse.Namespace, tokenizer, knowledge: str):
+        ours, plain_loop = make_models(options, tokenizer, knowledge)
+        self.config = ours.config
+        self.models = {"plain loop": plain_loop.train(), "ours": ours.train()}
+        # As transformers' Trainer does by default.
+        self.optimizers = {
+            name: torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True) for name, model in self.models.items()
+        }
 
-def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--batch", type=int, default=128, help="stories a step (default: 128)")
-    parser.add_argument("--threads", type=int, default=2, help="threads of torch (default: 2)")
-    parser.add_argument("--knowledge", default="ga,ca", help="of ga, ca, ie (default: ga,ca)")
-    parser.add_argument("--rounds", type=int, default=3, help="timed steps of each (default: 3)")
-    parser.add_argument("--hidden", type=int, default=512, help="size of a hidden state (default: 512)")
-    parser.add_argument("--embedding", type=int, default=200, help="size of a word vector (default: 200)")
-    parser.add_argument("--vocab", type=int, default=10_000, help="size of the vocabulary (default: 10000)")
-    parser.add_argument("--stories", help="JSON Lines with `context` and `ending` (default: the package's own)")
-    parser.add_argument("--triples", help="head, relation and tail a line (default: the package's own)")
-    parser.add_argument("--bucketed", action="store_true", help="batches of stories of like length")
-    parser.add_argument("--json", help="file to save the numbers to")
-    parser.add_argument("--memory-of", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    unknown = set(options.knowledge.split(",")) - KNOWLEDGE.keys()
-    if unknown:
-        parser.error(f"`--knowledge` must be of {', '.join(KNOWLEDGE)}; got {', '.join(sorted(unknown))}.")
-    return options
-
-
-@dataclass
-class Bench:
-    """Both models with the same weights, their optimisers, and batches to train on."""
-
-    models: dict[str, torch.nn.Module]
-    optimizers: dict[str, torch.optim.Optimizer]
-    batches: list[dict[str, torch.Tensor]]
-
-    @classmethod
-    def build(cls, options: argparse.Namespace, knowledge: str, num_batches: int) -> Bench:
-        tokenizer, stories = read_stories(options)
-        torch.manual_seed(0)
-        config = IncrementalEncoderConfig.for_tokenizer(
-            tokenizer,
-            vocab_size=max(options.vocab, len(tokenizer)),
-            embedding_size=options.embedding,
-            hidden_size=options.hidden,
-            knowledge=KNOWLEDGE[knowledge],
-            max_triples=None,
-        )
-        ours = IncrementalEncoderForEndingGeneration(config).train()
-        models = {"plain loop": PlainLoop(config).copy_weights(ours).train(), "ours": ours}
-        optimizers = {name: torch.optim.AdamW(model.parameters(), lr=1e-4) for name, model in models.items()}
-        return cls(models, optimizers, make_batches(tokenizer, stories, options, num_batches))
-
-    def step(self, variant: str, batch: dict[str, torch.Tensor]) -> float:
+    def step(self, variant: str, batch: Batch) -> float:
         """One training step; the loss."""
         self.optimizers[variant].zero_grad()
         output = self.models[variant](**batch)
@@ -119,140 +52,167 @@ class Bench:
         self.optimizers[variant].step()
         return loss.item()
 
-
-def read_stories(options: argparse.Namespace) -> tuple[IncrementalEncoderTokenizer, list[dict]]:
-    stories, triples = embedded_stories(), embedded_triples()
-    if options.stories:
-        with Path(options.stories).open(encoding="utf-8") as lines:
-            stories = [json.loads(line) for line in islice(lines, MAX_STORIES)]
-    if options.triples:
-        triples = [tuple(line.split()) for line in Path(options.triples).read_text(encoding="utf-8").splitlines()]
-    vocabulary = build_vocabulary(
-        (sentence for story in stories for sentence in (*story["context"], story["ending"])), options.vocab
-    )
-    tokenizer = IncrementalEncoderTokenizer(vocab=vocabulary.ids)
-    known = [triple for triple in triples if {triple[0], triple[2]} <= vocabulary.ids.keys()]
-    tokenizer.knowledge = KnowledgeTable(sorted({relation for _, relation, _ in known}))
-    tokenizer.add_triples(known)
-    return tokenizer, stories
+    def check_that_losses_agree(self, batch: Batch) -> None:
+        """The first step of each, which also warms up: the same equations must have the same loss."""
+        losses = {name: self.step(name, batch) for name in VARIANTS}
+        if abs(losses["ours"] - losses["plain loop"]) > 1e-3 * losses["ours"]:
+            raise ValueError(f"The variants do not compute the same: their losses are {losses}.")
 
 
-def make_batches(
-    tokenizer: IncrementalEncoderTokenizer, stories: list[dict], options: argparse.Namespace, num_batches: int
-) -> list[dict[str, torch.Tensor]]:
-    rng = random.Random(0)
-    stories = rng.sample(stories, len(stories))
-    if options.bucketed:
-        stories.sort(key=lambda story: max(len(sentence.split()) for sentence in story["context"]))
-    starts = [rng.randrange(len(stories) - options.batch + 1) for _ in range(num_batches)]
-    batches = [stories[start : start + options.batch] for start in starts]
-    return [
-        dict(tokenizer([s["context"] for s in batch], [s["ending"] for s in batch], padding=True, return_tensors="pt"))
-        for batch in batches
-    ]
+def main() -> None:
+    options = parse_options()
+    torch.set_num_threads(options.threads)
+    if options.memory_of:
+        print(measure_memory(options, *options.memory_of.split(",")))
+        return
+    tokenizer, stories = read_stories(options)
+    results: dict[str, object] = {"machine": machine()}
+    for knowledge in options.knowledge.split(","):
+        results[knowledge] = compare(options, tokenizer, stories, knowledge)
+    if not options.quick:
+        results["growth"] = measure_growth(options, tokenizer, stories)
+    print_table(results)
+    if options.json:
+        Path(options.json).write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
 
 
-def measure(options: argparse.Namespace, knowledge: str) -> dict:
-    """Times, operations and memory of both variants with one kind of knowledge."""
-    bench = Bench.build(options, knowledge, options.rounds)
-    check_that_losses_agree(bench)
+def parse_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_data_options(parser)
+    parser.add_argument("--knowledge", default="ga,ca", help="of ga, ca, ie (default: ga,ca)")
+    parser.add_argument("--rounds", type=int, default=2, help="timed steps of each (default: 2)")
+    parser.add_argument("--quick", action="store_true", help="times of random batches only")
+    parser.add_argument("--memory-of", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    unknown = set(options.knowledge.split(",")) - KNOWLEDGE.keys()
+    if unknown:
+        parser.error(f"`--knowledge` must be of {', '.join(KNOWLEDGE)}; got {', '.join(sorted(unknown))}.")
+    return options
+
+
+def compare(options: argparse.Namespace, tokenizer, stories: list[dict], knowledge: str) -> dict:
+    """Times of random batches; then of bucketed ones, operations and memory."""
+    trainer = Trainer(options, tokenizer, knowledge)
+    batches = make_batches(tokenizer, stories, options.batch, options.rounds)
+    trainer.check_that_losses_agree(batches[0])
+    result = {"random": time_steps(trainer, batches)}
+    if options.quick:
+        return result
+    # Where knowledge costs the plain loop most, length does not matter any more.
+    if knowledge != "ca":
+        bucketed = make_batches(tokenizer, stories, options.batch, options.rounds, is_bucketed=True)
+        result["bucketed"] = time_steps(trainer, bucketed)
+    few = make_batches(tokenizer, stories, NUM_PROFILED_STORIES, 1)[0]
+    result["operations"] = {name: count_operations(lambda name=name: trainer.step(name, few)) for name in VARIANTS}
+    result["peak_mb"] = {name: in_fresh_process("--memory-of", f"{knowledge},{name}") for name in VARIANTS}
+    result["reference_stories_per_second"] = time_reference(trainer, batches[0])
+    return result
+
+
+def time_steps(trainer: Trainer, batches: list[Batch]) -> dict:
     times: dict[str, list[float]] = {name: [] for name in VARIANTS}
-    rates = []
-    for batch in bench.batches:
-        rates.append(sgemm_rate())
-        for variant in VARIANTS:
-            times[variant].append(seconds(lambda variant=variant, batch=batch: bench.step(variant, batch)))
-    batch = bench.batches[0]
-    median = {name: statistics.median(values) for name, values in times.items()}
+    shares = []
+    for batch in batches:
+        rate = sgemm_rate()
+        for name in VARIANTS:
+            times[name] += take_turns({name: lambda name=name, batch=batch: trainer.step(name, batch)}, 1)[name]
+        # Before and after, because the machine may be shared.
+        rate = (rate + sgemm_rate()) / 2
+        shares.append(training_gflops(trainer.config, batch) / times["ours"][-1] / rate)
+    num_stories = len(batches[0]["input_ids"])
     return {
-        "knowledge": knowledge,
-        "ratio": statistics.median(a / b for a, b in zip(times["plain loop"], times["ours"], strict=True)),
-        "stories_per_second": {name: options.batch / median[name] for name in VARIANTS},
-        "operations": {name: count_operations(lambda name=name: bench.step(name, batch)) for name in VARIANTS},
-        "peak_mb": {name: memory_in_fresh_process(knowledge, name) for name in VARIANTS},
-        "sgemm_gflops": statistics.median(rates),
-        "words": int(batch["attention_mask"].sum() + (batch["labels"] >= 0).sum()),
-        "padded_words": batch["attention_mask"].numel() + batch["labels"].numel(),
+        "ratio": ratio(times["plain loop"], times["ours"]),
+        "stories_per_second": {name: num_stories / statistics.median(times[name]) for name in VARIANTS},
+        "share_of_sgemm": statistics.median(shares),
+        "needed_gflop": training_gflops(trainer.config, batches[0]),
+        "words": int(batches[0]["attention_mask"].sum() + (batches[0]["labels"] >= 0).sum()),
+        "padded_words": batches[0]["attention_mask"].numel() + batches[0]["labels"].numel(),
         "seconds": times,
     }
 
 
-def check_that_losses_agree(bench: Bench) -> None:
-    """The first step of each, which also warms up: the same equations must have the same loss."""
-    losses = {name: bench.step(name, bench.batches[0]) for name in VARIANTS}
-    if abs(losses["ours"] - losses["plain loop"]) > 1e-3 * losses["ours"]:
-        raise ValueError(f"The variants do not compute the same: their losses are {losses}.")
-
-
-def seconds(run: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    run()
-    return time.perf_counter() - start
-
-
-def sgemm_rate(size: int = 2048) -> float:
-    """GFLOP/s of a large product, the best of three: what the machine gives at this moment."""
-    matrix = torch.randn(size, size)
-    return 2 * size**3 / min(seconds(lambda: matrix @ matrix) for _ in range(3)) / 1e9
-
-
-def count_operations(run: Callable[[], object]) -> int:
-    """Operations launched: those that no other operation called, views left out."""
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
-        run()
-    return sum(
-        event.name.startswith("aten::") and event.name not in VIEWS and not _has_operation_above(event)
-        for event in profile.events()
-    )
-
-
-def _has_operation_above(event: torch.autograd.profiler_util.FunctionEvent) -> bool:
-    parent = event.cpu_parent
-    while parent is not None and not parent.name.startswith("aten::"):
-        parent = parent.cpu_parent
-    return parent is not None
-
-
-def memory_in_fresh_process(knowledge: str, variant: str) -> float:
-    command = [sys.executable, *sys.argv, "--memory-of", f"{knowledge},{variant}"]
-    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
-
-
-def peak_memory(bench: Bench, variant: str) -> float:
+def measure_memory(options: argparse.Namespace, knowledge: str, variant: str) -> float:
     """MB above what is there before the first step: activations, gradients and the optimiser's own."""
-    process, done = psutil.Process(), threading.Event()
-    seen = [process.memory_info().rss]
-
-    def watch() -> None:
-        while not done.wait(0.002):
-            seen.append(process.memory_info().rss)
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    for batch in bench.batches[:2]:
-        bench.step(variant, batch)
-    done.set()
-    watcher.join()
-    return (max(seen) - seen[0]) / 2**20
+    tokenizer, stories = read_stories(options)
+    trainer = Trainer(options, tokenizer, knowledge)
+    # The second step has the optimiser's own numbers, too; the plain loop, slow as it is, is let off with one.
+    batches = make_batches(tokenizer, stories, options.batch, 2 if variant == "ours" else 1)
+    return peak_memory(lambda: [trainer.step(variant, batch) for batch in batches])
 
 
-def print_table(results: list[dict]) -> None:
-    row = "{:<10} {:<11} {:>7} {:>10} {:>11} {:>9} {:>14} {:>14}".format
-    print(row("knowledge", "variant", "ratio", "stories/s", "operations", "peak MB", "sgemm GFLOP/s", "words/padded"))
-    for result in results:
-        for variant in VARIANTS:
-            print(
-                row(
-                    result["knowledge"],
-                    variant,
-                    f"{result['ratio']:.2f}x" if variant == "ours" else "1.00x",
-                    f"{result['stories_per_second'][variant]:.1f}",
-                    f"{result['operations'][variant]:,}",
-                    f"{result['peak_mb'][variant]:,.0f}",
-                    f"{result['sgemm_gflops']:.0f}",
-                    f"{result['words']}/{result['padded_words']}",
+def time_reference(trainer: Trainer, batch: Batch) -> float:
+    """Stories a second of the tests' reference: forward and backward of the equations, written out in loops."""
+    weights = {
+        name.removeprefix("encoder."): weight.detach().clone().requires_grad_()
+        for name, weight in trainer.models["ours"].named_parameters()
+    }
+    config = trainer.config
+    names = {"knowledge": config.knowledge, "start_id": config.bos_token_id, "end_id": config.eos_token_id}
+    stories = [ragged(batch, row) for row in range(NUM_REFERENCE_STORIES)]
+    time = seconds(lambda: run_batch(weights, stories, **names, encoder_loss_weight=1.0)[0].backward())
+    return len(stories) / time
+
+
+def ragged(batch: Batch, row: int) -> tuple[list, list, list]:
+    """A story of a batch as lists, without padding."""
+    sentences, graphs = [], []
+    for words, mask, triples, triple_mask in zip(
+        *(batch[name][row] for name in ("input_ids", "attention_mask", "triple_ids", "triple_mask")), strict=True
+    ):
+        length = int(mask.sum())
+        sentences.append(words[:length].tolist())
+        kept = zip(triples[:length], triple_mask[:length].bool(), strict=True)
+        graphs.append([[tuple(triple) for triple in rows[real].tolist()] for rows, real in kept])
+    labels = batch["labels"][row]
+    return sentences, graphs, labels[labels >= 0].tolist()
+
+
+def measure_growth(options: argparse.Namespace, tokenizer, stories: list[dict]) -> dict:
+    """How our step grows with batch, sentences and words; `from` is time a word, the larger against the smaller."""
+    trainer = Trainer(options, tokenizer, "ga")
+    full = make_batches(tokenizer, stories, max(BATCH_SIZES), 1)[0]
+    growth: dict[str, object] = {"stories_per_second": {}}
+    for size in BATCH_SIZES:
+        batch = {name: tensor[:size] for name, tensor in full.items()}
+        growth["stories_per_second"][size] = size / best_of_two(trainer, batch)
+    quarter = {name: tensor[:32] for name, tensor in full.items()}
+    four_times = {
+        name: torch.cat(full[name][:128].split(32), dim=1) if name != "labels" else full[name][:32] for name in full
+    }
+    growth["16_sentences_from_linear"] = per_word(trainer, four_times) / per_word(trainer, quarter)
+    halves = {name: t if name == "labels" else t[:, :, : t.shape[2] // 2] for name, t in full.items()}
+    growth["whole_sentences_from_halves"] = per_word(trainer, full) / per_word(trainer, halves)
+    return growth
+
+
+def per_word(trainer: Trainer, batch: Batch) -> float:
+    return best_of_two(trainer, batch) / int(batch["attention_mask"].sum() + (batch["labels"] >= 0).sum())
+
+
+def best_of_two(trainer: Trainer, batch: Batch) -> float:
+    return min(seconds(lambda: trainer.step("ours", batch)) for _ in range(2))
+
+
+def print_table(results: dict) -> None:
+    row = "{:<9} {:<9} {:<11} {:>7} {:>10} {:>10} {:>8} {:>9}".format
+    print(row("knowledge", "batches", "variant", "ratio", "stories/s", "operations", "peak MB", "of sgemm"))
+    for knowledge in KNOWLEDGE.keys() & results.keys():
+        result = results[knowledge]
+        for batching in ("random", "bucketed"):
+            for variant in VARIANTS if batching in result else ():
+                timed, is_ours = result[batching], variant == "ours"
+                print(
+                    row(
+                        knowledge,
+                        batching,
+                        variant,
+                        f"{timed['ratio']:.2f}x" if is_ours else "1.00x",
+                        f"{timed['stories_per_second'][variant]:.1f}",
+                        f"{result['operations'][variant]:,}" if "operations" in result else "",
+                        f"{result['peak_mb'][variant]:,.0f}" if "peak_mb" in result else "",
+                        f"{timed['share_of_sgemm']:.0%}" if is_ours else "",
+                    )
                 )
-            )
 
 
 if __name__ == "__main__":

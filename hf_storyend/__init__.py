@@ -10,12 +10,14 @@ if not (Path(__file__).parent / "modeling").is_dir():
     # In a source tree modeling/ lies beside this folder; installing puts it inside.
     __path__.append(str(Path(__file__).resolve().parent.parent))
 
+from .explanation import explain
 from .modeling import (
     EndingGenerationOutput,
     IncrementalEncoderConfig,
     IncrementalEncoderForEndingGeneration,
     IncrementalEncoderTokenizer,
     KnowledgeTable,
+    StoryEndingPipeline,
 )
 from .registration import register
 
@@ -27,4 +29,6 @@ __all__ = [
     "IncrementalEncoderForEndingGeneration",
     "IncrementalEncoderTokenizer",
     "KnowledgeTable",
+    "StoryEndingPipeline",
+    "explain",
 ]

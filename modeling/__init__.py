@@ -3,6 +3,7 @@
 from .configuration_incremental_encoder import IncrementalEncoderConfig
 from .knowledge_table import KnowledgeTable
 from .modeling_incremental_encoder import EndingGenerationOutput, IncrementalEncoderForEndingGeneration
+from .pipeline_incremental_encoder import StoryEndingPipeline
 from .tokenization_incremental_encoder import IncrementalEncoderTokenizer
 
 __all__ = [
@@ -11,4 +12,5 @@ __all__ = [
     "IncrementalEncoderForEndingGeneration",
     "IncrementalEncoderTokenizer",
     "KnowledgeTable",
+    "StoryEndingPipeline",
 ]

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from transformers import PreTrainedConfig
+import transformers
+
+from .supported_versions import check_transformers
+
+# Before anything is asked of transformers that an old one does not have.
+check_transformers()
 
 KNOWLEDGE_ENCODERS = ("graph_attention", "contextual_attention", None)
 
 
-class IncrementalEncoderConfig(PreTrainedConfig):
+class IncrementalEncoderConfig(transformers.PreTrainedConfig):
     r"""
     Configuration of an [`IncrementalEncoderForEndingGeneration`]. The defaults are the sizes of the paper
     (Guan, Wang and Huang, AAAI 2019), with incremental encoding and contextual attention as the knowledge encoder.
@@ -56,6 +61,8 @@ class IncrementalEncoderConfig(PreTrainedConfig):
             The special symbols. `bos_token_id` is the start symbol before every sentence.
         decoder_start_token_id (`int`, *optional*):
             What the ending is started with; `bos_token_id` unless given.
+        made_with (`dict[str, str]`, *optional*):
+            The versions that the model was saved with, and those that its code is for; set when it is saved.
     """
 
     model_type = "incremental_encoder"
@@ -97,6 +104,7 @@ class IncrementalEncoderConfig(PreTrainedConfig):
     bos_token_id: int = 2
     eos_token_id: int = 3
     decoder_start_token_id: int | None = None
+    made_with: dict[str, str] | None = None
 
     def __post_init__(self, **kwargs):
         if self.decoder_start_token_id is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import nn
@@ -24,7 +24,7 @@ class TripleReadings:
     # Contextual attention: vectors [U, G] of the distinct triples.
     memories: torch.Tensor | None = None
     # Graph attention: graph vectors are known already.
-    graphs: list[Graphs] | None = None
+    graphs: list[Graphs] = field(default_factory=list)
 
 
 class KnowledgeEncoder(nn.Module):

@@ -68,11 +68,13 @@ from .copying import CopyMemory, check_slots, sum_of_copy_losses
 from .forbidden_words import ForbiddenWords
 from .losses import IGNORED, labelled_steps, next_word_targets, sum_of_cross_entropies, sum_of_losses
 from .lstm import GateLinear, stack_state, unstack_state
+from .pipeline_incremental_encoder import CUSTOM_PIPELINES
 from .recurrent_cache import RecurrentCache
 from .small_products import project_words
 from .story_inputs import check_target_ids, prepare_story_inputs
 from .story_reader import Reading, StoryEncoderOutput, StoryReader
 from .story_readers import STORY_READERS, build_story_reader
+from .supported_versions import made_with
 
 
 @dataclass
@@ -421,6 +423,9 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         auto_map = dict(getattr(self.config, "auto_map", None) or {})
         auto_map["AutoModelForSeq2SeqLM"] = f"{type(self).__module__.rsplit('.', 1)[-1]}.{type(self).__name__}"
         self.config.auto_map = auto_map
+        # Anew, because transformers puts classes in place of their names when it makes a pipeline.
+        self.config.custom_pipelines = {task: dict(entry) for task, entry in CUSTOM_PIPELINES.items()}
+        self.config.made_with = made_with()
         return super().save_pretrained(save_directory, *args, **kwargs)
 
 

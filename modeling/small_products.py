@@ -47,8 +47,9 @@ def apply_linear(module: nn.Module, inputs: torch.Tensor) -> torch.Tensor:
     rows = inputs.reshape(-1, inputs.shape[-1])
     if not is_small_product(rows, module.weight):
         return module(inputs)
-    outputs = small_product(rows, module.weight)
-    outputs = outputs.contiguous() if module.bias is None else torch.add(module.bias, outputs)
+    outputs = small_product(rows, module.weight).contiguous()
+    if module.bias is not None:
+        outputs += module.bias
     return outputs.view(*inputs.shape[:-1], -1)
 
 

@@ -27,9 +27,9 @@ class IncrementalStoryEncoder(StoryReader):
         """The encoder's output, and the top layer's states of all steps [B, K, L + 1, D] for the supervision."""
         batch_size, num_sentences, _ = inputs.word_ids.shape
         state = self.lstm.initial_state(batch_size, like=self.embed_tokens.weight)
-        triples = self.knowledge and self.knowledge.read_triples(
-            inputs.triple_ids, inputs.triple_mask, self.embed_tokens
-        )
+        triples = None
+        if self.knowledge is not None:
+            triples = self.knowledge.read_triples(inputs.triple_ids, inputs.triple_mask, self.embed_tokens)
         word_ids, step_mask = self.with_start(inputs)
         memory, last_states = None, None
         readings, triple_weights = [], []
@@ -37,7 +37,7 @@ class IncrementalStoryEncoder(StoryReader):
             word_mask = inputs.word_mask[:, sentence]
             reading = self.read(word_ids[:, sentence], state, memory, step_mask[:, sentence])
             word_states, graphs = reading.states[:, 1:], None
-            if self.knowledge is not None:
+            if self.knowledge is not None and triples is not None:
                 graphs = self.knowledge.graphs(triples, sentence, word_states)
                 triple_weights.append(graphs.words.spread(graphs.weights))
             sentence_memory = self.attention.remember(word_states, graphs, word_mask)

@@ -8,9 +8,13 @@ import typer
 from rich.console import Console
 
 from .annotate_command import annotate
+from .card_command import card
+from .check_code_command import check_code
 from .compare_command import compare
 from .evaluate_command import evaluate
+from .explain_command import explain
 from .prepare_command import prepare
+from .push_command import push
 from .score_command import score
 from .systems_command import systems
 
@@ -29,9 +33,13 @@ def storyend() -> None:
 
 app.command()(prepare)
 app.command()(evaluate)
+app.command()(explain)
 app.command()(score)
 app.command()(systems)
 app.command()(compare)
+app.command()(card)
+app.command()(push)
+app.command()(check_code)
 app.add_typer(annotate, name="annotate")
 
 

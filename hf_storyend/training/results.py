@@ -18,8 +18,8 @@ from accelerate import Accelerator
 from transformers.utils import logging
 
 from ..evaluation import Evaluation
+from ..hub import render_card
 from ..modeling import IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
-from .card import draft_card
 from .curves import draw_curves
 from .history import History
 from .options import TrainingOptions
@@ -88,7 +88,7 @@ def write_results(
         (folder / "validation_endings.jsonl").write_text(
             "".join(json.dumps(ending, ensure_ascii=False) + "\n" for ending in evaluation.endings), encoding="utf-8"
         )
-        (folder / "README.md").write_text(draft_card(run, evaluation.metrics), encoding="utf-8")
+        (folder / "README.md").write_text(render_card(run["system"], run, evaluation.metrics), encoding="utf-8")
         draw_curves(history.events, folder / "curves.png", f"{run['system']} on {run['data']}")
         for path in folder.iterdir():
             os.replace(path, directory / path.name)

@@ -5,6 +5,7 @@ import torch
 from story_cases import END, KNOWLEDGE, as_tensors, context_of, random_stories, tiny_model
 from transformers import GenerationConfig, LogitsProcessorList, MaxTimeCriteria, StoppingCriteriaList, TextStreamer
 
+from hf_storyend.modeling.forbidden_words import ForbiddenWords
 from hf_storyend.modeling.recurrent_cache import RecurrentCache
 
 both = pytest.mark.parametrize("knowledge", KNOWLEDGE)
@@ -198,3 +199,23 @@ def test_the_cache_moves_with_its_rows():
     assert torch.equal(cache.hidden, hidden[[2, 2, 0, 0, 0, 0]])
     cache.reset()
     assert cache.get_seq_length() == 0 and cache.hidden is None
+
+
+def test_beams_share_a_memory():
+    """What all beams of a story only read is not repeated, and what the caller gave stays as it was."""
+    model, batch, seen = tiny_model(), as_tensors(random_stories(12)), []
+    encoded = model.get_encoder()(**context_of(batch))
+    shapes = {name: tensor.shape for name, tensor in encoded.items()}
+    model.encoder.attention.register_forward_pre_hook(
+        lambda module, inputs: seen.append((len(inputs[0]), inputs[1] and len(inputs[1].mask)))
+    )
+    expected = generate(model, batch, num_beams=4).sequences
+    assert {memories for rows, memories in seen if rows == 12} == {3}
+    assert torch.equal(model.generate(encoder_outputs=encoded, num_beams=4, max_new_tokens=8), expected)
+    assert {name: tensor.shape for name, tensor in encoded.items()} == shapes
+
+
+def test_forbidden_words_leave_the_scores_they_were_given_alone():
+    scores = torch.zeros(2, 5)
+    assert ForbiddenWords([3, 1, 3])(torch.zeros(2, 1), scores).isinf().nonzero()[:, 1].tolist() == [1, 3, 1, 3]
+    assert (scores == 0).all()

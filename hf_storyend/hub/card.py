@@ -1,0 +1,160 @@
+"""Model cards from a run's own files: what was not measured is said to be so."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from huggingface_hub import EvalResult, ModelCard, ModelCardData
+
+import hf_storyend
+
+from ..evaluation.hub import model_index
+from ..evaluation.result import METRIC_TITLES, Evaluation
+from ..systems import SYSTEMS, System, find_system
+from .card_tables import NOT_MEASURED, table, training_facts
+
+# Stands for the repository until a push knows its name.
+PLACEHOLDER = "OWNER/NAME"
+_KNOWLEDGE_NAMES = {"graph_attention": "graph attention", "contextual_attention": "contextual attention", None: None}
+
+
+def render_card(
+    system_name: str,
+    run: dict[str, Any] | None = None,
+    validation: dict[str, float] | None = None,
+    test: dict[str, float] | None = None,
+    test_results: list[EvalResult] | None = None,
+) -> str:
+    """
+    Text of a model card, with its metadata.
+
+    Args:
+        system_name: Which system it is about, one of `SYSTEMS`.
+        run: Facts of the training run, the entry `run` of its `metrics.json`.
+        validation: Metrics on the validation stories at the end of that run.
+        test: Metrics on other stories, those of an `evaluation.json`.
+        test_results: The same as entries of `model-index`.
+    """
+    system, run = find_system(system_name), run or {}
+    results = _validation_results(system, run, validation or {}) + (test_results or [])
+    card = ModelCard.from_template(
+        _metadata(system, run, results),
+        template_path=str(template_path()),
+        repo_id=PLACEHOLDER,
+        title=system.paper_name or system.name,
+        system=system.name,
+        description=system.description,
+        paper_name=system.paper_name,
+        knowledge=_KNOWLEDGE_NAMES[system.knowledge],
+        copy=system.copy,
+        data=run.get("data"),
+        is_embedded=_is_embedded(run),
+        training=table({"": training_facts(run)}),
+        evaluation=table({"validation": _measured(validation), "test": _measured(test)}),
+        hardware=f"{run['num_processes']} x {run['device']}" if run else NOT_MEASURED,
+        hours=f"{run['minutes']} minutes" if run else NOT_MEASURED,
+        carbon=NOT_MEASURED,
+    )
+    return str(card).rstrip() + "\n"
+
+
+def card_of(folder: Path) -> str:
+    """The card of a model's directory: its README.md or, if there is none, one made from its other files."""
+    readme = folder / "README.md"
+    return readme.read_text(encoding="utf-8") if readme.is_file() else render_card_of(folder)
+
+
+def render_card_of(folder: Path) -> str:
+    """
+    A new card for a model's directory, from `metrics.json` of its training run and from `evaluation.json` and
+    `model_index.yaml` of `storyend evaluate --output`, as far as they are there.
+    """
+    if not (folder / "config.json").is_file():
+        raise ValueError(f"{folder} is not a model's directory: it has no config.json.")
+    measured, evaluation = _read_json(folder / "metrics.json"), _read_json(folder / "evaluation.json")
+    run = measured.get("run")
+    system_name = run["system"] if run else _system_of(_read_json(folder / "config.json")).name
+    index = folder / "model_index.yaml"
+    return render_card(
+        system_name,
+        run,
+        measured.get("validation"),
+        evaluation.get("metrics"),
+        _parse_results(index.read_text(encoding="utf-8")) if index.is_file() else None,
+    )
+
+
+def template_path() -> Path:
+    """The template, which lies in `hub_cards`: inside the package or, in a source tree, beside it."""
+    for folder in hf_storyend.__path__:
+        path = Path(folder) / "hub_cards" / "template.md"
+        if path.is_file():
+            return path
+    raise ValueError("The installed hf_storyend lacks hub_cards/template.md: install it again.")
+
+
+def _metadata(system: System, run: dict[str, Any], results: list[EvalResult]) -> ModelCardData:
+    tags = ["story-ending-generation", "story-generation", "commonsense", "arxiv:1808.10113", system.name]
+    return ModelCardData(
+        language="en",
+        license="apache-2.0" if _is_embedded(run) else "cc-by-sa-4.0",
+        library_name="transformers",
+        pipeline_tag="text-generation",
+        tags=tags,
+        datasets=_datasets(run),
+        metrics=["perplexity", "bleu", "rouge"],
+        model_name=system.name if results else None,
+        eval_results=results or None,
+    )
+
+
+def _is_embedded(run: dict[str, Any]) -> bool:
+    return "options" in run and run["options"].get("prepared") is None
+
+
+def _datasets(run: dict[str, Any]) -> list[str] | None:
+    """What the Hub would list: nothing if the run can't tell, as its data may be anybody's."""
+    is_from_there = not run or "roc" in str(run.get("data")).lower()
+    return ["rocstories"] if is_from_there and not _is_embedded(run) else None
+
+
+def _validation_results(system: System, run: dict[str, Any], metrics: dict[str, float]) -> list[EvalResult]:
+    known = {name: value for name, value in metrics.items() if name in METRIC_TITLES}
+    if not known:
+        return []
+    dataset_id = "hf_storyend-embedded" if _is_embedded(run) else str(run.get("data", "unknown"))
+    return _parse_results(model_index(Evaluation(known), system.name, dataset_id, "validation"))
+
+
+def _parse_results(index: str) -> list[EvalResult]:
+    data = ModelCard(f"---\n{index}\n---\n").data
+    assert isinstance(data, ModelCardData)
+    return data.eval_results or []
+
+
+def _measured(metrics: dict[str, float] | None) -> dict[str, str]:
+    metrics = metrics or {}
+    return {
+        title: f"{metrics[name]:.4g}" if name in metrics else NOT_MEASURED
+        for name, title in METRIC_TITLES.items()
+        if name != "stories_per_second"
+    }
+
+
+def _system_of(config: dict[str, Any]) -> System:
+    settings = {name: config.get(name) for name in ("story_encoder", "knowledge", "copy")}
+    for system in SYSTEMS.values():
+        if system.settings == settings:
+            return system
+    raise ValueError(f"No system has the settings {settings} of config.json: write a README.md for it yourself.")
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ValueError(f"{path} is not JSON: {error}.") from error

@@ -1,0 +1,85 @@
+"""Pushed by one process, loaded by another that has a clean cache and no package."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from hub.hub_server import MY_TOKEN, Hub
+
+from hf_storyend.hub import check_code, push
+from hf_storyend.hub.code import installed_code
+
+REPO = "me/ie-msa-ca"
+STORY = "Anna put a cake in the oven. They watched a long film."
+
+WITHOUT_PACKAGE = """
+import importlib.abc, json, sys
+
+class Hidden(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("hf_storyend", "modeling"):
+            raise ModuleNotFoundError(f"No module named {name!r}")
+
+sys.meta_path.insert(0, Hidden())
+from transformers import AutoModel, AutoTokenizer, pipeline
+repo, story, *revisions = sys.argv[1:]
+"""
+LOAD = """
+results = []
+for revision in revisions:
+    settings = {"revision": revision, "trust_remote_code": True}
+    model = AutoModel.from_pretrained(repo, **settings)
+    tokenizer = AutoTokenizer.from_pretrained(repo, **settings)
+    ids = model.generate(**tokenizer(story, return_tensors="pt"))
+    write = pipeline(model=repo, **settings)
+    results.append({"ids": ids.tolist(), "made_with": model.config.made_with, "pipeline": write(story)})
+print(json.dumps(results))
+"""
+PUSH_BY_MIXIN = """
+import sys, hf_storyend
+from transformers import AutoModel, AutoTokenizer
+folder, repo = sys.argv[1:]
+AutoModel.from_pretrained(folder).push_to_hub(repo)
+AutoTokenizer.from_pretrained(folder).push_to_hub(repo)
+"""
+
+
+def run(hub: Hub, home: Path, code: str, *arguments: str) -> subprocess.CompletedProcess:
+    # Isolated (-I): neither the working directory nor PYTHONPATH can bring the package back.
+    surroundings = {name: value for name, value in os.environ.items() if name != "HF_HUB_OFFLINE"}
+    settings = {
+        "HF_ENDPOINT": hub.url,
+        "HF_HOME": str(home),
+        "HF_TOKEN": MY_TOKEN,
+        "HF_HUB_DISABLE_XET": "1",
+        "OMP_NUM_THREADS": "1",
+    }
+    command = [sys.executable, "-I", "-c", code, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env={**surroundings, **settings})
+
+
+def test_loaded_without_the_package_at_the_head_and_at_a_pinned_revision(hub, api, folder, model, tokenizer, tmp_path):
+    first = push(folder, REPO, private=True, api=api).commit_url.rsplit("/", 1)[1]
+    expected = [model.generate(**tokenizer(STORY, return_tensors="pt"), max_new_tokens=n).tolist() for n in (30, 4)]
+    model.generation_config.max_new_tokens = 4
+    model.save_pretrained(folder)
+    push(folder, REPO, api=api)
+    result = run(hub, tmp_path / "clean", WITHOUT_PACKAGE + LOAD, REPO, STORY, first, "main")
+    assert result.returncode == 0, result.stderr
+    pinned, head = json.loads(result.stdout.splitlines()[-1])
+    assert [pinned["ids"], head["ids"]] == expected
+    assert head["made_with"]["hf_storyend"] and head["made_with"]["transformers"]
+    assert head["pipeline"][0]["ending"] == tokenizer.decode(expected[1][0], skip_special_tokens=True, context=STORY)
+    assert check_code(REPO, api=api).is_identical
+
+
+def test_push_to_hub_of_model_and_tokenizer(hub, folder, tmp_path):
+    result = run(hub, tmp_path / "home", PUSH_BY_MIXIN, str(folder), REPO)
+    assert result.returncode == 0, result.stderr
+    files = hub.repos[REPO].files()
+    needed = {"config.json", "generation_config.json", "model.safetensors", "tokenizer_config.json"}
+    needed |= {"vocab.json", "knowledge.json", "word_forms.json"}
+    assert needed <= files.keys()
+    assert all(files[name] == path.read_bytes() for name, path in installed_code().items())

@@ -1,0 +1,66 @@
+"""Few rows times a large weight: the same numbers as a call of the module, and a call where one is needed."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from hf_storyend.modeling import small_products
+from hf_storyend.modeling.small_products import apply_linear, is_small_product, small_product
+
+
+def large_linear(num_outputs: int = 4096, bias: bool = True) -> nn.Linear:
+    torch.manual_seed(0)
+    return nn.Linear(64, num_outputs, bias=bias)
+
+
+@pytest.mark.parametrize("num_outputs", [4096, 4099, 4103])
+@pytest.mark.parametrize("shape", [(1,), (5,), (16,), (1, 1), (2, 3)])
+@pytest.mark.parametrize("bias", [True, False])
+def test_same_as_the_module(num_outputs, shape, bias):
+    """Also where the weight can't be cut into equal blocks."""
+    module, inputs = large_linear(num_outputs, bias), torch.randn(*shape, 64)
+    with torch.no_grad():
+        outputs = apply_linear(module, inputs)
+    assert outputs.shape == (*shape, num_outputs) and outputs.is_contiguous()
+    torch.testing.assert_close(outputs, module(inputs))
+
+
+def test_a_part_of_a_weight():
+    """As a first sentence uses it, which has no context."""
+    weight, inputs = large_linear().weight[:, 32:], torch.randn(3, 32)
+    torch.testing.assert_close(small_product(inputs, weight), inputs @ weight.T)
+
+
+def test_when_it_is_worth_it():
+    weight, rows = large_linear().weight, torch.randn(64, 64)
+    assert is_small_product(rows[:16], weight)
+    assert not is_small_product(rows[:17], weight)
+    assert not is_small_product(rows[:1], weight[:64]), "a small weight"
+    assert not is_small_product(rows[:1].double(), weight.double())
+    assert not is_small_product(rows[:1].to("meta"), weight)
+
+
+@pytest.mark.parametrize("reason", ["gradients", "hook", "subclass", "replaced forward", "autocast"])
+def test_the_module_is_called_where_that_matters(monkeypatch, reason):
+    module, inputs, calls = large_linear(), torch.randn(1, 64), []
+    monkeypatch.setattr(small_products, "small_product", lambda *_: pytest.fail("the module was passed over"))
+    if reason == "hook":
+        module.register_forward_hook(lambda *_: calls.append(reason))
+    elif reason == "subclass":
+
+        class Adapter(nn.Linear):
+            def forward(self, rows):
+                calls.append(reason)
+                return super().forward(rows)
+
+        module.__class__ = Adapter
+    elif reason == "replaced forward":
+        old = module.forward
+        module.forward = lambda rows: calls.append(reason) or old(rows)
+    with torch.set_grad_enabled(reason == "gradients"), torch.autocast("cpu", enabled=reason == "autocast"):
+        outputs = apply_linear(module, inputs)
+    assert outputs.requires_grad == (reason == "gradients")
+    assert (outputs.dtype == torch.bfloat16) == (reason == "autocast")
+    assert calls == ([reason] if reason in ("hook", "subclass", "replaced forward") else [])
