@@ -11,12 +11,12 @@ VERSION = "0.1.0.dev0"
 REQUIRED = [
     "accelerate>=1.10",
     "datasets>=4.4",
-    "huggingface_hub>=1.0",
-    "jinja2>=3.1",
-    "markdown-it-py>=3.0",
+    "huggingface_hub>=1.13",
+    "jinja2>=3.1.6",
+    "markdown-it-py>=4.0",
     "numpy>=2.1.3",
     "pyarrow>=21.0",
-    "pyyaml>=6.0.2",
+    "pyyaml>=6.0.3",
     "rich>=13.9.4",
     "sacrebleu>=2.4.3",
     "safetensors>=0.8",
@@ -28,17 +28,17 @@ REQUIRED = [
 # Needed where a knowledge table is built, not where one is used: lemmas and parts of speech; a faster gzip.
 KNOWLEDGE = ["isal>=1.7.1", "lemminflect>=0.2.3"]
 # Pictures: curves of a run, benchmarks, attention.
-PLOTS = ["matplotlib>=3.10"]
+PLOTS = ["matplotlib>=3.11"]
 # Significance, agreement of annotators.
-EVALUATION = [*PLOTS, "scipy>=1.15", "statsmodels>=0.14.5"]
+EVALUATION = [*PLOTS, "scipy>=1.17", "statsmodels>=0.15"]
 TEST = [
     *EVALUATION,
     "hypothesis>=6.100",
     "pytest>=8.0",
     "pytest-timeout>=2.3",
     "pytest-xdist>=3.6",
-    "selenium>=4.30",
-    "tensorboard>=2.19",
+    "selenium>=4.51",
+    "tensorboard>=2.21",
 ]
 LINT = ["mypy>=1.15", "ruff>=0.12"]
 
