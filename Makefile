@@ -30,10 +30,8 @@ lint: $(VENV)/.test  ## ruff: rules and format
 types: $(VENV)/.test  ## mypy
 	$(BIN)/mypy
 
-bench: $(VENV)/.test  ## Measure: tokenising, knowledge building, training step
-	$(BIN)/python benchmarks/tokenising.py
-	$(BIN)/python benchmarks/knowledge_building.py
-	$(BIN)/python benchmarks/training_step.py
+bench: $(VENV)/.test  ## Measure training, writing and reading against a plain loop: one table, JSON and a picture
+	$(BIN)/python benchmarks/run_all.py --output bench_results
 
 clean:  ## Remove the virtual environment and caches
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
