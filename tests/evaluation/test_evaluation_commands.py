@@ -79,7 +79,8 @@ def test_cloze_questions_are_answered_too(folder, capsys):
     assert "sampled_perplexity" not in metrics
 
 
-def test_tables_are_printed(folder, capsys):
+def test_tables_are_printed(folder, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
     (folder / "endings.txt").write_text("The end .\n" * 9)
     storyend("score", "--endings", "endings.txt", "--data", "nine.jsonl", "--confidence", "0", "--output", "tables")
     shown = capsys.readouterr().out
