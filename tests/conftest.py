@@ -37,6 +37,12 @@ def one_thread():
 
 
 @pytest.fixture
+def wide_terminal(monkeypatch):
+    """Tables are printed without line breaks. (`datasets` replaces `os.environ`, so a variable might not be seen.)"""
+    monkeypatch.setattr("rich.console.Console._environ", {"COLUMNS": "240"})
+
+
+@pytest.fixture
 def tokenizer() -> IncrementalEncoderTokenizer:
     vocabulary = build_vocabulary(SENTENCES)
     tokenizer = IncrementalEncoderTokenizer(vocab=vocabulary.ids)

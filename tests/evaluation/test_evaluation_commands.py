@@ -36,9 +36,8 @@ def storyend(*arguments: str, code: int = 0) -> None:
 
 
 @pytest.fixture(autouse=True)
-def at_home(folder, monkeypatch):
+def at_home(folder, monkeypatch, wide_terminal):
     monkeypatch.chdir(folder)
-    monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setattr(sys, "argv", sys.argv)
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", folder / "cache")
 
@@ -79,8 +78,7 @@ def test_cloze_questions_are_answered_too(folder, capsys):
     assert "sampled_perplexity" not in metrics
 
 
-def test_tables_are_printed(folder, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")
+def test_tables_are_printed(folder, capsys):
     (folder / "endings.txt").write_text("The end .\n" * 9)
     storyend("score", "--endings", "endings.txt", "--data", "nine.jsonl", "--confidence", "0", "--output", "tables")
     shown = capsys.readouterr().out

@@ -114,7 +114,7 @@ def saved(make_system, tokenizer, tmp_path, monkeypatch):
     model.save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "240")
+    monkeypatch.setattr("rich.console.Console._environ", {"COLUMNS": "240"})
     monkeypatch.setattr(sys, "argv", sys.argv)
     return model
 
