@@ -18,9 +18,10 @@ class Progress:
     but the main one.
     """
 
-    def __init__(self, total_steps: int, state: RunState, is_main: bool):
+    def __init__(self, total_steps: int | None, state: RunState, done: float, is_main: bool):
+        # `total_steps` is None where the time decides how many there will be; `done` is the share of the run.
         self.total_steps, self.is_main = total_steps, is_main
-        self.first_step, self.first_elapsed = state.step, state.elapsed
+        self.first_done, self.first_elapsed = done, state.elapsed
         self.num_stories, self.sums = 0, torch.zeros(4, dtype=torch.float64)
         self.bar = tqdm(
             total=total_steps,
@@ -60,14 +61,15 @@ class Progress:
         self._reset(self.elapsed)
         return numbers
 
-    def tell(self, step: int, numbers: dict[str, float]) -> None:
+    def tell(self, step: int, done: float, numbers: dict[str, float]) -> None:
         """Where there is no bar, say what it would show."""
         if not self.bar.disable or "loss" not in numbers:
             return
-        seconds_an_update = (self.elapsed - self.first_elapsed) / max(step - self.first_step, 1)
-        left = tqdm.format_interval((self.total_steps - step) * seconds_an_update)
+        seconds_a_run = (self.elapsed - self.first_elapsed) / max(done - self.first_done, 1e-9)
+        left = tqdm.format_interval((1 - done) * seconds_a_run)
+        place = f"step {step}" if self.total_steps is None else f"step {step}/{self.total_steps}"
         self.say(
-            f"step {step}/{self.total_steps}: loss {numbers['loss']:.3f}, perplexity {numbers['perplexity']:.1f}, "
+            f"{place}: loss {numbers['loss']:.3f}, perplexity {numbers['perplexity']:.1f}, "
             f"{numbers['stories_per_second']:.1f} stories/s, {left} left"
         )
 

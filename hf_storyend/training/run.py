@@ -109,7 +109,8 @@ class TrainingRun:
     def __enter__(self) -> TrainingRun:
         self.signals.__enter__()
         start_trackers(self.options, self.accelerator)
-        self.progress = Progress(self.total_steps, self.state, self.accelerator.is_main_process)
+        total_steps = self.total_steps if self.options.max_minutes is None else None
+        self.progress = Progress(total_steps, self.state, self.done, self.accelerator.is_main_process)
         return self
 
     def __exit__(self, *error: Any) -> None:
@@ -330,7 +331,7 @@ class TrainingRun:
 
     def _log(self, learning_rate: float) -> None:
         numbers = self.progress.take_means()
-        self.progress.tell(self.state.step, numbers)
+        self.progress.tell(self.state.step, self.done, numbers)
         memory = peak_memory_mb(self.accelerator.device)
         self._note({**numbers, "learning_rate": learning_rate, "peak_memory_mb": memory})
 

@@ -206,11 +206,13 @@ def test_early_stopping(prepared, tmp_path):
     assert min(evaluations[-3:]) >= min(evaluations[:-3])
 
 
-def test_a_limit_in_minutes(prepared, tmp_path):
+def test_a_limit_in_minutes(prepared, tmp_path, capsys):
     options = small_options(prepared, tmp_path / "run", max_minutes=0.02, max_steps=100_000, eval_steps=100_000)
     train(options)
     last = [event for event in events(options) if "loss" in event][-1]
     assert 1.2 <= last["elapsed"] < 6 and last["learning_rate"] < 1e-4
+    # The time left is that of the limit, not of a hundred thousand updates.
+    assert "stories/s, 00:01 left" in capsys.readouterr().out
 
 
 class Poison:
