@@ -10,11 +10,15 @@ import datasets
 import torch
 from accelerate import PartialState
 from datasets import Dataset, DatasetDict
+from transformers.utils import logging
 
 from ..modeling import IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
 from ..preparation import PreparationOptions, prepare
 from ..systems import find_system, match_tokenizer
 from .options import TrainingOptions
+from .warm_start import start_from
+
+logger = logging.get_logger(__name__)
 
 # Sizes that learn something from a few hundred stories in minutes.
 _EMBEDDED = PreparationOptions(hidden_size=192, num_layers=1, embedding_size=96)
@@ -66,13 +70,15 @@ def load_training_data(options: TrainingOptions) -> TrainingData:
 
 def build_model(options: TrainingOptions, data: TrainingData) -> IncrementalEncoderForEndingGeneration:
     """
-    A model of the chosen system and size that has learnt nothing yet but the prepared word vectors. The tokenizer of
-    the data is made to fit it.
+    A model of the chosen system and size that has learnt nothing yet but the prepared word vectors or, if the options
+    name a model to start from, what that one has learnt. The tokenizer of the data is made to fit it.
     """
     prepared = IncrementalEncoderForEndingGeneration.from_pretrained(data.directory)
+    trained = None if options.model_name_or_path is None else _load_trained(options.model_name_or_path)
     sizes = {name: getattr(options, name) for name in ("hidden_size", "num_layers", "embedding_size")}
     settings = {
         **prepared.config.to_dict(),
+        **({} if trained is None else {name: getattr(trained[0].config, name) for name in sizes}),
         **find_system(options.system).settings,
         **{name: size for name, size in sizes.items() if size is not None},
         "dropout": options.dropout,
@@ -87,7 +93,18 @@ def build_model(options: TrainingOptions, data: TrainingData) -> IncrementalEnco
     if vectors.shape == model.get_input_embeddings().weight.shape:
         with torch.no_grad():
             model.get_input_embeddings().weight.copy_(vectors)
+    if trained is not None:
+        new = start_from(model, data.tokenizer, *trained)
+        if new:
+            logger.warning("%s has no weights for %s: they start new.", options.model_name_or_path, ", ".join(new))
     return model
+
+
+def _load_trained(name: str) -> tuple[IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer]:
+    return (
+        IncrementalEncoderForEndingGeneration.from_pretrained(name, dtype=torch.float32),
+        IncrementalEncoderTokenizer.from_pretrained(name),
+    )
 
 
 def _embedded_directory() -> Path:

@@ -30,6 +30,9 @@ class TrainingOptions:
     )
 
     system: str = _option("ie-msa-ca", "What to train; `storyend systems` lists them.")
+    model_name_or_path: str | None = _option(
+        None, "Start from this trained model's weights, with its sizes; words go by name. Default: start new."
+    )
     hidden_size: int | None = _option(None, "Size of LSTM states; the prepared model's, or 192 for embedded stories.")
     num_layers: int | None = _option(None, "LSTM layers; the prepared model's, or 1 for embedded stories.")
     embedding_size: int | None = _option(

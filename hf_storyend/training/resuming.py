@@ -16,6 +16,7 @@ OPTIONS = "training_options.json"
 # Options that a resumed run may not change: with another value the weights would mean something else.
 _FIXED = (
     "system",
+    "model_name_or_path",
     "hidden_size",
     "num_layers",
     "embedding_size",

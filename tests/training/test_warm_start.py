@@ -1,0 +1,63 @@
+"""Starting a run from a trained model."""
+
+import pytest
+import torch
+
+from hf_storyend.modeling import IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
+from hf_storyend.preparation import PreparationOptions, prepare
+from hf_storyend.training import TrainingOptions, build_model, load_training_data
+
+
+def build(prepared, **options):
+    options = TrainingOptions(prepared=str(prepared), **options)
+    data = load_training_data(options)
+    return build_model(options, data), data.tokenizer
+
+
+@pytest.fixture(scope="module")
+def trained(prepared, tmp_path_factory):
+    model, tokenizer = build(prepared, system="ie-msa-ca", hidden_size=12, seed=3)
+    directory = tmp_path_factory.mktemp("trained")
+    model.half().save_pretrained(directory)
+    tokenizer.save_pretrained(directory)
+    return directory
+
+
+def weights(directory):
+    return IncrementalEncoderForEndingGeneration.from_pretrained(directory, dtype=torch.float32).state_dict()
+
+
+def test_all_weights_and_sizes_are_taken_in_single_precision(prepared, trained):
+    model, _ = build(prepared, system="ie-msa-ca", model_name_or_path=str(trained))
+    assert model.config.hidden_size == 12
+    for name, weight in weights(trained).items():
+        torch.testing.assert_close(model.state_dict()[name], weight, rtol=0, atol=0)
+        assert model.state_dict()[name].dtype == torch.float32
+
+
+def test_another_system_takes_what_it_shares_and_says_what_starts_new(prepared, trained, caplog):
+    fresh, _ = build(prepared, system="ie-msa-ca-copy", hidden_size=12)
+    model, tokenizer = build(prepared, system="ie-msa-ca-copy", model_name_or_path=str(trained))
+    assert tokenizer.num_copy_slots == model.config.num_copy_slots > 0
+    new = {"encoder.copying.scorer.weight", "encoder.copying.reader.weight"}
+    assert set(model.state_dict()) - set(weights(trained)) == new
+    for name in new:
+        torch.testing.assert_close(model.state_dict()[name], fresh.state_dict()[name], rtol=0, atol=0)
+        assert name in caplog.text
+
+
+def test_words_of_another_vocabulary_keep_their_own_rows(trained, tmp_path):
+    prepare(PreparationOptions(vocab_size=500, hidden_size=10, num_layers=2, embedding_size=8), tmp_path / "larger")
+    fresh, _ = build(tmp_path / "larger", hidden_size=12)
+    model, tokenizer = build(tmp_path / "larger", model_name_or_path=str(trained))
+    theirs = IncrementalEncoderTokenizer.from_pretrained(trained).get_vocab()
+    assert len(theirs) == 300 and len(tokenizer) == 500
+    for name in ("encoder.embed_tokens.weight", "lm_head.weight", "lm_head.bias"):
+        for word, row in tokenizer.get_vocab().items():
+            expected = weights(trained)[name][theirs[word]] if word in theirs else fresh.state_dict()[name][row]
+            assert torch.equal(model.state_dict()[name][row], expected), (name, word)
+
+
+def test_another_size_is_refused_by_name(prepared, trained):
+    with pytest.raises(ValueError, match=r"`encoder\.lstm\.word_gates\.weight` of shape .* leave out the options of size"):
+        build(prepared, model_name_or_path=str(trained), hidden_size=14)
