@@ -77,7 +77,7 @@ setup(
     package_data={
         "hf_storyend": ["py.typed"],
         "hf_storyend.annotation": ["*.html", "*.css", "*.js", "*.md"],
-        "hf_storyend.assets": ["*.jsonl", "*.tsv"],
+        "hf_storyend.assets": ["*.jsonl", "*.tsv", "default_model/*"],
         "hf_storyend.explanation": ["*.html", "*.css", "*.js"],
         "hf_storyend.hub_cards": ["template.md"],
     },

@@ -10,6 +10,7 @@ if not (Path(__file__).parent / "modeling").is_dir():
     # In a source tree modeling/ lies beside this folder; installing puts it inside.
     __path__.append(str(Path(__file__).resolve().parent.parent))
 
+from .defaults import default_model
 from .explanation import explain
 from .modeling import (
     EndingGenerationOutput,
@@ -30,5 +31,6 @@ __all__ = [
     "IncrementalEncoderTokenizer",
     "KnowledgeTable",
     "StoryEndingPipeline",
+    "default_model",
     "explain",
 ]

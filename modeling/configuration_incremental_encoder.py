@@ -35,6 +35,9 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
         knowledge (`str`, *optional*, defaults to `"contextual_attention"`):
             How a word's triples become its graph vector: `"graph_attention"`, `"contextual_attention"`, or `None` for
             the model that attends to hidden states only.
+        attend_empty_graphs (`bool`, *optional*, defaults to `True`):
+            Whether knowledge attention also goes to words without triples, whose graph vector is zero: a way to read
+            no knowledge. If not, it is shared among the words that have triples.
         copy (`bool`, *optional*, defaults to `False`):
             Whether words of the story can be copied into the ending, those out of the vocabulary included.
         num_copy_slots (`int`, *optional*, defaults to 32):
@@ -87,6 +90,7 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
     num_layers: int = 2
     story_encoder: str = "incremental"
     knowledge: str | None = "contextual_attention"
+    attend_empty_graphs: bool = True
     copy: bool = False
     num_copy_slots: int = 32
     encoder_loss_weight: float = 1.0
@@ -157,7 +161,11 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
 
     def _check_choices(self) -> None:
         # `story_encoder` is checked where the encoders are listed: in `story_readers.py`.
-        for name, choices in (("knowledge", KNOWLEDGE_ENCODERS), ("copy", (True, False))):
+        for name, choices in (
+            ("knowledge", KNOWLEDGE_ENCODERS),
+            ("attend_empty_graphs", (True, False)),
+            ("copy", (True, False)),
+        ):
             if getattr(self, name) not in choices:
                 allowed = ", ".join(map(repr, choices))
                 raise ValueError(f"`{name}` must be one of {allowed}; got {getattr(self, name)!r}.")

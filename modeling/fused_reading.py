@@ -232,17 +232,16 @@ class ForwardMemory:
     def __init__(
         self, packing: Packing, mask: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, bias: torch.Tensor
     ):
-        num_words = mask.shape[1]
-        num_sources = keys.shape[1] // num_words
+        num_sources, num_words = mask.shape[1:]
         self.mask, mask = mask, packing.sort(mask)
-        has_words = mask.any(dim=1, keepdim=True)
+        has_words = mask[:, 0].any(dim=1, keepdim=True)
         self.keys = packing.sort(keys)
-        # A row without any word has no context: its weights, whatever they are, then sum zeros.
-        self.values = packing.sort(values).mul_(has_words.unsqueeze(2))
+        # Where there is nothing to read, weights, whatever they are, then sum zeros.
+        self.values = packing.sort(values).mul_(mask.flatten(1).unsqueeze(2))
         self.bias = bias * has_words
         # Half of the smallest number: added to a score it can't overflow, and its exponential is 0.
         padding = torch.zeros_like(mask, dtype=keys.dtype).masked_fill_(~mask, torch.finfo(keys.dtype).min / 2)
-        self.padding = padding.repeat(1, num_sources).unsqueeze(2)
+        self.padding = padding.flatten(1).unsqueeze(2)
         self.weights = keys.new_empty(packing.num_rows, num_sources, num_words)
         self.weight_steps = packing.steps(self.weights)
 
@@ -257,7 +256,7 @@ class ForwardMemory:
 
     def attention(self, packing: Packing) -> torch.Tensor:
         """Weights of all steps [B, J, S, L], zero also in rows without any word."""
-        return packing.unpack(self.weights).mul_(self.mask[:, None, None])
+        return packing.unpack(self.weights).mul_(self.mask[:, None])
 
 
 class ForwardLayer:
@@ -373,7 +372,7 @@ class BackwardMemory:
         contexts = packing.unpack(self.contexts)
         keys = packing.unpack(self.scores).flatten(2).mT @ packing.unpack(queries)
         values = self.attention.flatten(2).mT @ contexts
-        has_words = self.mask.any(dim=1).to(contexts.dtype)
+        has_words = self.mask[:, 0].any(dim=1).to(contexts.dtype)
         return keys, values, has_words @ contexts.sum(dim=1)
 
 

@@ -52,7 +52,7 @@ class HierarchicalAttention(nn.Module):
         return SentenceMemory(
             torch.cat((words.keys, self.sentence_scorer(sentence_states)), dim=1),
             torch.cat((words.values, functional.pad(sentence_values, (0, missing))), dim=1),
-            word_mask,
+            words.mask,
         )
 
     def forward(self, query: torch.Tensor, memory: SentenceMemory) -> tuple[torch.Tensor, torch.Tensor]:
@@ -60,14 +60,13 @@ class HierarchicalAttention(nn.Module):
         Context [B, D] for a query [B, D], and the weights gamma * alpha and gamma * beta, [B, S, K * L]. Rows may
         share a memory, as in [`MultiSourceAttention`].
         """
-        num_memories, num_words = memory.mask.shape
-        num_sources = 2 if self.words.has_knowledge else 1
+        num_memories, num_sources, num_words = memory.mask.shape
         sizes = (num_sources * num_words, memory.keys.shape[1] - num_sources * num_words)
-        mask = memory.mask.view(num_memories, 1, 1, sizes[1], -1)  # [M, 1, 1, K, L]
+        mask = memory.mask.view(num_memories, 1, num_sources, sizes[1], -1)  # [M, 1, S, K, L]
         queries = query.view(num_memories, -1, query.shape[-1])  # [M, B / M, D]
         word_scores, sentence_scores = (queries @ memory.keys.mT).split(sizes, dim=2)
         word_values, sentence_values = memory.values.split(sizes, dim=1)
-        sentence_weights = masked_softmax(sentence_scores, mask.any(dim=4).squeeze(1))
+        sentence_weights = masked_softmax(sentence_scores, mask[:, :, 0].any(dim=3))
         word_scores = word_scores.unflatten(2, (num_sources, *mask.shape[3:]))  # [M, B / M, S, K, L]
         word_weights = masked_softmax(word_scores, mask) * sentence_weights[:, :, None, :, None]
         reads = word_weights.flatten(2) @ word_values

@@ -24,7 +24,12 @@ class SentenceMemory:
 
     keys: torch.Tensor  # [B, S * L, D]
     values: torch.Tensor  # [B, S * L, D]
-    mask: torch.Tensor  # [B, L], true at words
+    mask: torch.Tensor  # [B, S, L], true at what can be read: words, and graphs of words
+
+    @property
+    def has_words(self) -> torch.Tensor:
+        """[B], false in rows that have no word to read."""
+        return self.mask[:, 0].any(dim=1)
 
     def for_rows(self, num_rows: int) -> SentenceMemory:
         """The memory for rows that share it, as beams do: the first ones the first story's, and so on."""
@@ -39,11 +44,11 @@ class SentenceMemory:
         """`new` in the rows [B] that are true, this memory in the others."""
         if has_values(rows) and rows.all():
             return new
-        cube, square = rows[:, None, None], rows[:, None]
+        rows = rows[:, None, None]
         return SentenceMemory(
-            torch.where(cube, new.keys, self.keys),
-            torch.where(cube, new.values, self.values),
-            torch.where(square, new.mask, self.mask),
+            torch.where(rows, new.keys, self.keys),
+            torch.where(rows, new.values, self.values),
+            torch.where(rows, new.mask, self.mask),
         )
 
 
@@ -59,6 +64,7 @@ class MultiSourceAttention(nn.Module):
         super().__init__()
         self.hidden_size = config.hidden_size
         self.has_knowledge = config.knowledge is not None
+        self.attends_empty_graphs = config.attend_empty_graphs
         self.state_scorer = nn.Linear(config.hidden_size, config.hidden_size, bias=False)
         if self.has_knowledge:
             self.knowledge_scorer = nn.Linear(config.graph_size, config.hidden_size, bias=False)
@@ -77,13 +83,16 @@ class MultiSourceAttention(nn.Module):
         # Only words, and graphs where there are any, are multiplied; one row of zeros stands for all others.
         states = with_zeros_behind(words.pick(states))
         keys, values, index = self.state_scorer(states), self._state_values(states), words.rows
+        masks = [word_mask]
         if graphs is not None:
+            masks.append(word_mask if self.attends_empty_graphs else word_mask & _has_triples(graphs))
             vectors, rows = _rows_of(graphs)
             vectors = with_zeros_behind(vectors)
             keys = torch.cat((keys, self.knowledge_scorer(vectors)))
             values = torch.cat((values, self._graph_values(vectors)))
             index = torch.cat((index, rows + states.shape[0]), dim=1)
-        return SentenceMemory(functional.embedding(index, keys), functional.embedding(index, values), word_mask)
+        mask = torch.stack(masks, dim=1)
+        return SentenceMemory(functional.embedding(index, keys), functional.embedding(index, values), mask)
 
     def _state_values(self, states: torch.Tensor) -> torch.Tensor:
         """Their share in the merged context or, if the merge must be called at every step, in its input."""
@@ -104,14 +113,21 @@ class MultiSourceAttention(nn.Module):
         """
         if memory is None:
             return torch.zeros_like(query), None
-        num_memories, num_words = memory.mask.shape
+        num_memories, num_sources, num_words = memory.mask.shape
         queries = query.view(num_memories, -1, query.shape[-1])  # [M, B / M, D]
-        scores = (queries @ memory.keys.mT).unflatten(-1, (-1, num_words))  # [M, B / M, S, L]
-        weights = masked_softmax(scores, memory.mask[:, None, None])
+        scores = (queries @ memory.keys.mT).unflatten(-1, (num_sources, num_words))  # [M, B / M, S, L]
+        weights = masked_softmax(scores, memory.mask[:, None])
         reads = weights.flatten(2) @ memory.values
         context = reads + self.merge.bias if self.can_fold_merge else self.merge(reads)
-        context = context * memory.mask.any(dim=1)[:, None, None]
+        context = context * memory.has_words[:, None, None]
         return context.flatten(0, 1), weights.flatten(0, 1)
+
+
+def _has_triples(graphs: Graphs | torch.Tensor) -> torch.Tensor:
+    """[B, L], true at words with triples: their weights sum to 1, those of others to 0."""
+    if isinstance(graphs, Graphs):
+        return graphs.words.spread(graphs.weights.sum(dim=1, keepdim=True)).squeeze(2) > 0.5
+    return graphs.any(dim=2)
 
 
 def _rows_of(graphs: Graphs | torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

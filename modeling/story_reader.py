@@ -32,7 +32,7 @@ class StoryEncoderOutput(ModelOutput):
             encoding, all K * L words of the story in the other systems.
         state_hidden, state_cell (`torch.Tensor` of shape `[B, layers, D]`):
             LSTM state after the last word: where the ending starts from.
-        memory_keys, memory_values (`torch.Tensor` of shape `[B, S * M, D]`), memory_mask (`[B, M]`):
+        memory_keys, memory_values (`torch.Tensor` of shape `[B, S * M, D]`), memory_mask (`[B, S, M]`):
             Those words as the decoder attends to them; S is 2 with knowledge, else 1. In hierarchical encoding keys
             and values have K rows more, those of the sentences.
         hidden_states (`tuple` of `[B, K, L + 1, E]` and then, for each layer, `[B, K, L + 1, D]`, *optional*):

@@ -136,11 +136,28 @@ def graph_vector(weights: Weights, triples: Sequence[Triple], h_x: Tensor, knowl
     return weighted_sum(alpha_R, memories), alpha_R
 
 
-def attend(query: Tensor, W: Tensor, vectors: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-    """c = sum_k alpha_k v_k and alpha, with beta_k = query^T W v_k."""
-    beta = [query @ (W @ v) for v in vectors]
+def graph_vectors(
+    weights: Weights,
+    graphs: Sequence[Sequence[Triple]],
+    states: Sequence[Tensor],
+    knowledge: str,
+    attend_empty_graphs: bool = True,
+) -> tuple[list[Tensor | None], list[Tensor]]:
+    """g(x) and alpha_R of the words of a sentence; None for a graph that is not to be read."""
+    pairs = [graph_vector(weights, triples, h_x, knowledge) for triples, h_x in zip(graphs, states, strict=True)]
+    vectors = [g if triples or attend_empty_graphs else None for triples, (g, _) in zip(graphs, pairs, strict=True)]
+    return vectors, [alpha_R for _, alpha_R in pairs]
+
+
+def attend(query: Tensor, W: Tensor, vectors: Sequence[Tensor | None]) -> tuple[Tensor, Tensor]:
+    """c = sum_k alpha_k v_k and alpha, with beta_k = query^T W v_k; both zero at what is None."""
+    readable = [v for v in vectors if v is not None]
+    if not readable:
+        return query.new_zeros(W.shape[1]), query.new_zeros(len(vectors))
+    beta = [query @ (W @ v) for v in readable]
     alpha = torch.softmax(torch.stack(beta), dim=0)
-    return weighted_sum(alpha, vectors), alpha
+    places = torch.tensor([k for k, v in enumerate(vectors) if v is not None])
+    return weighted_sum(alpha, readable), query.new_zeros(len(vectors)).index_copy(0, places, alpha)
 
 
 def read_sequence(
@@ -148,7 +165,7 @@ def read_sequence(
     inputs: Sequence[int],
     state: State,
     preceding_states: Sequence[Tensor] | None,
-    preceding_graphs: Sequence[Tensor] | None,
+    preceding_graphs: Sequence[Tensor | None] | None,
 ) -> Reading:
     """Run the LSTM over the inputs, attending to the preceding sentence where there is one."""
     reading = Reading(state)
@@ -190,6 +207,7 @@ def run_story(
     knowledge: str | None,
     start_id: int,
     end_id: int,
+    attend_empty_graphs: bool = True,
 ) -> ReferenceStory:
     """Encode the sentences one behind the other, then read the ending; the graphs are ignored without knowledge."""
     if knowledge not in (GRAPH_ATTENTION, CONTEXTUAL_ATTENTION, None):
@@ -198,7 +216,7 @@ def run_story(
     result = ReferenceStory([], [], [], [], [], [], [], phi_en=zero, phi_de=zero)
     state = initial_state(weights)
     preceding_states: list[Tensor] | None = None
-    preceding_graphs: list[Tensor] | None = None
+    preceding_graphs: list[Tensor | None] | None = None
 
     for i, sentence in enumerate(sentences):
         reading = read_sequence(weights, [start_id, *sentence], state, preceding_states, preceding_graphs)
@@ -215,11 +233,9 @@ def run_story(
         preceding_states = reading.hidden[1:]  # the words' states, without the start symbol's
         alphas_R: list[Tensor] = []
         if knowledge is not None:
-            preceding_graphs = []
-            for triples, h_x in zip(graphs[i], preceding_states, strict=True):
-                g, alpha_R = graph_vector(weights, triples, h_x, knowledge)
-                preceding_graphs.append(g)
-                alphas_R.append(alpha_R)
+            preceding_graphs, alphas_R = graph_vectors(
+                weights, graphs[i], preceding_states, knowledge, attend_empty_graphs
+            )
         result.triple_attention.append(alphas_R)
 
     reading = read_sequence(weights, [start_id, *ending[:-1]], state, preceding_states, preceding_graphs)
@@ -242,6 +258,7 @@ def run_batch(
     start_id: int,
     end_id: int,
     encoder_loss_weight: float = 1.0,
+    **reading: bool,
 ) -> tuple[Tensor, Tensor, Tensor, list[ReferenceStory]]:
     """(loss, ending_loss, encoder_loss, results); both losses are per ending target of the whole batch."""
     results: list[ReferenceStory] = []
@@ -249,7 +266,9 @@ def run_batch(
     sum_en = weights["lm_head.bias"].new_zeros(())
     n = 0
     for sentences, graphs, ending in stories:
-        result = run_story(weights, sentences, graphs, ending, knowledge=knowledge, start_id=start_id, end_id=end_id)
+        result = run_story(
+            weights, sentences, graphs, ending, knowledge=knowledge, start_id=start_id, end_id=end_id, **reading
+        )
         results.append(result)
         sum_de = sum_de + result.phi_de
         sum_en = sum_en + result.phi_en

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
-from reference import Story, Triple, Weights, attend, graph_vector, lstm_step, nll, read_sequence
+from reference import Story, Triple, Weights, attend, graph_vectors, lstm_step, nll, read_sequence
 from torch import Tensor
 
 State = list[tuple[Tensor, Tensor]]
@@ -90,7 +90,9 @@ def encode_sequence(weights: Weights, story: Story, start_id: int) -> Encoded:
     return Encoded(state, words, [[] for _ in words])
 
 
-def encode_hierarchy(weights: Weights, story: Story, start_id: int, knowledge: str | None) -> Encoded:
+def encode_hierarchy(
+    weights: Weights, story: Story, start_id: int, knowledge: str | None, attend_empty_graphs: bool
+) -> Encoded:
     e = weights["embed_tokens.weight"]
     if knowledge:
         # Where `graph_vector` looks for the size of a graph vector.
@@ -102,15 +104,15 @@ def encode_hierarchy(weights: Weights, story: Story, start_id: int, knowledge: s
         words.append(states[1:])
         vectors.append(states[-1])
         graphs.append(
-            [graph_vector(weights, g, h, knowledge)[0] for g, h in zip(sentence_graphs, states[1:], strict=True)]
-            if knowledge
-            else []
+            graph_vectors(weights, sentence_graphs, states[1:], knowledge, attend_empty_graphs)[0] if knowledge else []
         )
     sentences, state = read_plain(weights, "sentence_lstm", vectors, zero_state(weights, "sentence_lstm"))
     return Encoded(state, words, graphs, sentences)
 
 
-def encode_incrementally(weights: Weights, story: Story, start_id: int, end_id: int, knowledge: str | None) -> Encoded:
+def encode_incrementally(
+    weights: Weights, story: Story, start_id: int, end_id: int, knowledge: str | None, attend_empty_graphs: bool
+) -> Encoded:
     """As in `reference.py`, but the states of all sentences are kept."""
     state, words, graphs = zero_state(weights, "lstm"), [], []
     phi_en = weights["lm_head.bias"].new_zeros(())
@@ -120,9 +122,7 @@ def encode_incrementally(weights: Weights, story: Story, start_id: int, end_id: 
         state = reading.state
         words.append(reading.hidden[1:])
         graphs.append(
-            [graph_vector(weights, g, h, knowledge)[0] for g, h in zip(story[1][i], words[-1], strict=True)]
-            if knowledge
-            else []
+            graph_vectors(weights, story[1][i], words[-1], knowledge, attend_empty_graphs)[0] if knowledge else []
         )
         for h, target in zip(reading.hidden, [*sentence, end_id], strict=True) if i else ():
             phi_en = phi_en + nll(weights["lm_head.weight"] @ h + weights["lm_head.bias"], target)
@@ -250,6 +250,7 @@ def run_system(
     start_id: int,
     end_id: int,
     unk_id: int,
+    attend_empty_graphs: bool = True,
 ) -> tuple[Tensor, list[ReferenceEnding]]:
     """(loss, endings) of a system; the loss is per ending target of the whole batch. `num_slots` None: no copying."""
     endings, num_targets = [], 0
@@ -259,9 +260,9 @@ def run_system(
         if encoder == "sequence":
             encoded = encode_sequence(weights, story, start_id)
         elif encoder == "hierarchical":
-            encoded = encode_hierarchy(weights, story, start_id, knowledge)
+            encoded = encode_hierarchy(weights, story, start_id, knowledge, attend_empty_graphs)
         else:
-            encoded = encode_incrementally(weights, story, start_id, end_id, knowledge)
+            encoded = encode_incrementally(weights, story, start_id, end_id, knowledge, attend_empty_graphs)
         copies = None
         if num_slots is not None:
             ids = [x for sentence in copied_words for x in sentence]

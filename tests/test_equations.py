@@ -10,9 +10,15 @@ from story_cases import END, KNOWLEDGE, NUM_WORDS, START, as_tensors, random_sto
 CLOSE = {"rtol": 1e-5, "atol": 1e-7}
 
 
-def run_both(knowledge, seed, num_layers=2, num_stories=3, weight=1.0, is_training=False, **sizes):
+def run_both(knowledge, seed, num_layers=2, num_stories=3, weight=1.0, is_training=False, empty=True, **sizes):
     stories = random_stories(seed, num_stories, **sizes)
-    model = tiny_model(seed=seed, knowledge=knowledge, num_layers=num_layers, encoder_loss_weight=weight)
+    model = tiny_model(
+        seed=seed,
+        knowledge=knowledge,
+        num_layers=num_layers,
+        encoder_loss_weight=weight,
+        attend_empty_graphs=empty,
+    )
     model.train(is_training)
     output = model(**as_tensors(stories), output_attentions=True, output_hidden_states=True)
     output.loss.backward()
@@ -21,7 +27,13 @@ def run_both(knowledge, seed, num_layers=2, num_stories=3, weight=1.0, is_traini
         for name, parameter in model.named_parameters()
     }
     reference = run_batch(
-        weights, stories, knowledge=knowledge, start_id=START, end_id=END, encoder_loss_weight=weight
+        weights,
+        stories,
+        knowledge=knowledge,
+        start_id=START,
+        end_id=END,
+        encoder_loss_weight=weight,
+        attend_empty_graphs=empty,
     )
     reference[0].backward()
     return stories, model, output, weights, reference
@@ -34,10 +46,11 @@ def run_both(knowledge, seed, num_layers=2, num_stories=3, weight=1.0, is_traini
     num_layers=st.integers(1, 3),
     weight=st.sampled_from([0.5, 1.0]),
     is_training=st.booleans(),
+    empty=st.booleans(),
 )
-def test_losses_and_all_gradients(knowledge, seed, num_layers, weight, is_training):
+def test_losses_and_all_gradients(knowledge, seed, num_layers, weight, is_training, empty):
     _, model, output, weights, (loss, ending_loss, encoder_loss, _) = run_both(
-        knowledge, seed, num_layers, weight=weight, is_training=is_training
+        knowledge, seed, num_layers, weight=weight, is_training=is_training, empty=empty
     )
     assert (output.logits is None) == is_training, "training needs no logits"
     torch.testing.assert_close(output.loss, loss, **CLOSE)
@@ -50,9 +63,10 @@ def test_losses_and_all_gradients(knowledge, seed, num_layers, weight, is_traini
 
 
 @pytest.mark.parametrize("knowledge", KNOWLEDGE)
+@pytest.mark.parametrize("empty", [True, False])
 @pytest.mark.parametrize("seed", range(4))
-def test_outputs_and_attentions(knowledge, seed):
-    stories, _, output, _, (*_, reference) = run_both(knowledge, seed)
+def test_outputs_and_attentions(knowledge, seed, empty):
+    stories, _, output, _, (*_, reference) = run_both(knowledge, seed, empty=empty)
     for b, ((sentences, graphs, ending), expected) in enumerate(zip(stories, reference, strict=True)):
         last = len(sentences[-1])
         compare(output.logits[b, : len(ending)], expected.logits)

@@ -10,6 +10,8 @@ import typer
 from rich.console import Console
 from rich.markdown import Markdown
 
+from .triples import parse_triples
+
 if TYPE_CHECKING:
     from hf_storyend.explanation.result import Format
 
@@ -67,8 +69,8 @@ def explain(
         check_formats(formats)
     changes: dict[str, Any] = {
         "without_sentence": without_sentence,
-        "without_triples": _triples("--without-triple", without_triple),
-        "with_triples": _triples("--triple", triple),
+        "without_triples": parse_triples("--without-triple", without_triple),
+        "with_triples": parse_triples("--triple", triple),
     }
     generation: dict[str, Any] = {} if num_beams is None else {"num_beams": num_beams}
     network, tokenizer = AutoModel.from_pretrained(model), AutoTokenizer.from_pretrained(model)
@@ -90,14 +92,3 @@ def _show(text: str, is_plain: bool) -> None:
         typer.echo(text)
         return
     Console().print(Markdown(text))
-
-
-def _triples(option: str, texts: list[str] | None) -> list[tuple[str, str, str]] | None:
-    return [_triple(option, text) for text in texts] if texts else None
-
-
-def _triple(option: str, text: str) -> tuple[str, str, str]:
-    parts = [part.strip() for part in text.split(",")]
-    if len(parts) != 3 or not all(parts):
-        raise ValueError(f"`{option}` must be `head,Relation,tail`, like `oven,UsedFor,bake`; got {text!r}.")
-    return parts[0], parts[1], parts[2]

@@ -82,6 +82,7 @@ def build_model(options: TrainingOptions, data: TrainingData) -> IncrementalEnco
         **find_system(options.system).settings,
         **{name: size for name, size in sizes.items() if size is not None},
         "dropout": options.dropout,
+        "attend_empty_graphs": options.attend_empty_graphs,
         "tie_word_embeddings": options.tie_word_embeddings,
         "encoder_loss_weight": options.encoder_loss_weight,
     }

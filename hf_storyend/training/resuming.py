@@ -22,6 +22,7 @@ _FIXED = (
     "embedding_size",
     "dropout",
     "tie_word_embeddings",
+    "attend_empty_graphs",
     "encoder_loss_weight",
     "recipe",
     "learning_rate",

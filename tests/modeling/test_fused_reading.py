@@ -69,7 +69,10 @@ def make_case(
     batch_size, size = len(lengths or memory_lengths or (0,) * 3), encoder.config.hidden_size
     memory = None
     if memory_lengths is not None:
-        mask = torch.arange(4) < torch.tensor(memory_lengths).unsqueeze(1)
+        mask = (torch.arange(4) < torch.tensor(memory_lengths).unsqueeze(1)).unsqueeze(1).repeat(1, num_sources, 1)
+        # A sentence without any graph, and one that has some.
+        mask[:1, 1:] = False
+        mask[1:2, 1:, 0] = False
         memory = SentenceMemory(*(leaf(batch_size, num_sources * 4, size) for _ in range(2)), mask)
     return Case(
         encoder,
@@ -188,7 +191,9 @@ def test_weights_are_zero_without_memory():
     case = make_case(memory_lengths=(3, 2, 0, 1))
     states, _, attention = case.read(read_fused)
     assert (attention[2] == 0).all()
-    torch.testing.assert_close(attention[0, :4].sum(-1), torch.ones(4, 2, dtype=torch.float64))
+    sums = attention.sum(-1)
+    torch.testing.assert_close(sums[0, :4], torch.tensor([[1.0, 0.0]], dtype=torch.float64).expand(4, 2))
+    torch.testing.assert_close(sums[3, :4], torch.ones(4, 2, dtype=torch.float64))
     with torch.no_grad():
         case.memory.keys[2] += 1e3
         case.memory.values[2] += 1e3

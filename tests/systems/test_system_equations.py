@@ -13,10 +13,10 @@ from hf_storyend.systems import SYSTEMS
 CLOSE = {"rtol": 1e-5, "atol": 1e-7}
 
 
-def run_both(name, seed, is_training=False, num_layers=2, **sizes):
+def run_both(name, seed, is_training=False, num_layers=2, empty=True, **sizes):
     system = SYSTEMS[name]
     stories = copy_stories(seed, system.copy, **sizes)
-    model = tiny_system(name, seed=seed, num_layers=num_layers).train(is_training)
+    model = tiny_system(name, seed=seed, num_layers=num_layers, attend_empty_graphs=empty).train(is_training)
     output = model(**as_batch(stories), output_attentions=True)
     output.loss.backward()
     weights = {
@@ -32,6 +32,7 @@ def run_both(name, seed, is_training=False, num_layers=2, **sizes):
         start_id=START,
         end_id=END,
         unk_id=UNKNOWN,
+        attend_empty_graphs=empty,
     )
     loss.backward()
     return stories, model, output, weights, loss, endings
@@ -39,9 +40,9 @@ def run_both(name, seed, is_training=False, num_layers=2, **sizes):
 
 @pytest.mark.parametrize("name", NEW_SYSTEMS)
 @settings(max_examples=10, deadline=None, derandomize=True)
-@given(seed=st.integers(0, 10**6), num_layers=st.integers(1, 3), is_training=st.booleans())
-def test_losses_and_all_gradients(name, seed, num_layers, is_training):
-    _, model, output, weights, loss, _ = run_both(name, seed, is_training, num_layers)
+@given(seed=st.integers(0, 10**6), num_layers=st.integers(1, 3), is_training=st.booleans(), empty=st.booleans())
+def test_losses_and_all_gradients(name, seed, num_layers, is_training, empty):
+    _, model, output, weights, loss, _ = run_both(name, seed, is_training, num_layers, empty)
     torch.testing.assert_close(output.loss, loss, **CLOSE)
     for key, parameter in model.named_parameters():
         expected = weights[key.removeprefix("encoder.")].grad

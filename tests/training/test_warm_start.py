@@ -59,5 +59,7 @@ def test_words_of_another_vocabulary_keep_their_own_rows(trained, tmp_path):
 
 
 def test_another_size_is_refused_by_name(prepared, trained):
-    with pytest.raises(ValueError, match=r"`encoder\.lstm\.word_gates\.weight` of shape .* leave out the options of size"):
+    with pytest.raises(
+        ValueError, match=r"`encoder\.lstm\.word_gates\.weight` of shape .* leave out the options of size"
+    ):
         build(prepared, model_name_or_path=str(trained), hidden_size=14)

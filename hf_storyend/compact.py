@@ -1,0 +1,49 @@
+"""A trained model in half the space: weights of two bytes on disk, of four in memory."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from .modeling import IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
+
+_WEIGHTS = "model.safetensors"
+_CONFIGS = ("config.json", "tokenizer_config.json")
+
+
+def save_compact(model_directory: str | Path, output: str | Path) -> None:
+    """
+    Save a model and its tokenizer to `output` with weights in half precision. They are computed with in single
+    precision: the configuration says so, and `from_pretrained` follows it. No code goes along: this is for models
+    that come with a package, which has it.
+    """
+    output = Path(output)
+    model = IncrementalEncoderForEndingGeneration.from_pretrained(model_directory, dtype=torch.float32)
+    _check_range(model)
+    model.save_pretrained(output, max_shard_size="1TB")
+    IncrementalEncoderTokenizer.from_pretrained(model_directory).save_pretrained(output)
+    weights = {name: tensor.half() for name, tensor in load_file(output / _WEIGHTS).items()}
+    save_file(weights, output / _WEIGHTS, metadata={"format": "pt"})
+    for path in output.glob("*.py"):
+        path.unlink()
+    for name in _CONFIGS:
+        _forget_code(output / name)
+
+
+def _check_range(model: IncrementalEncoderForEndingGeneration) -> None:
+    largest = torch.finfo(torch.float16).max
+    for name, weight in model.state_dict().items():
+        if not weight.abs().max() <= largest:
+            raise ValueError(
+                f"`{name}` has weights that half precision can't hold: the largest is {weight.abs().max()}."
+            )
+
+
+def _forget_code(path: Path) -> None:
+    content = json.loads(path.read_text(encoding="utf-8"))
+    for entry in ("auto_map", "custom_pipelines"):
+        content.pop(entry, None)
+    path.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
