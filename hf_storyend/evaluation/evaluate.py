@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,6 +40,7 @@ def evaluate(
     tokenised: Dataset,
     *,
     accelerator: Accelerator | None = None,
+    training_endings: Sequence[str] | None = None,
     options: EvaluationOptions = _DEFAULTS,
 ) -> Evaluation:
     """
@@ -51,6 +53,7 @@ def evaluate(
         stories: The split as text: `context` and `ending`.
         tokenised: The same split as `tokenise_stories` gives it.
         accelerator: Of a run with several processes; without it this process does all.
+        training_endings: What the model was trained to write, to see how much of it is recited; else that is left out.
         options: What to compute.
     """
     stories, tokenised = _checked(stories, tokenised, options.max_stories)
@@ -61,7 +64,9 @@ def evaluate(
     evaluation = _likelihood_evaluation(likelihoods, options)
     if options.endings:
         endings = [result.ending or "" for result in results]
-        scored = score_endings(stories, endings, tokenizer=tokenizer, options=options)
+        scored = score_endings(
+            stories, endings, tokenizer=tokenizer, training_endings=training_endings, options=options
+        )
         for record, likelihood in zip(scored.endings, likelihoods, strict=True):
             record |= {"loss": likelihood.loss, "num_words": likelihood.num_words}
         evaluation = replace(

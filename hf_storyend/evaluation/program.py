@@ -14,6 +14,7 @@ from ..data.stories import load_story_cloze
 from ..data.tokenised import tokenise_stories
 from .cloze import cloze_accuracy
 from .evaluate import evaluate
+from .floors import best_constant_ending
 from .options import EvaluationOptions
 from .result import Evaluation
 from .scoring import compare_with_baseline, score_endings
@@ -47,7 +48,7 @@ def evaluate_pretrained(
         options: What to compute. The constant ending is by default the best one of a split `train`.
     """
     accelerator = accelerator or Accelerator()
-    stories, constant = load_split(data, split)
+    stories, training_endings = load_split(data, split)
     stories = first_stories(stories, options.max_stories)
     # Whatever can't be read should be known before hours of work.
     other = read_endings(baseline, stories, options.max_stories) if baseline else None
@@ -56,8 +57,15 @@ def evaluate_pretrained(
     model = AutoModel.from_pretrained(model_name).to(accelerator.device)
     with accelerator.main_process_first():
         tokenised = tokenise_stories(DatasetDict({"stories": stories}), tokenizer)["stories"]
-    options = _with_constant(options, constant)
-    result = evaluate(model, tokenizer, stories, tokenised, accelerator=accelerator, options=options)
+    result = evaluate(
+        model,
+        tokenizer,
+        stories,
+        tokenised,
+        accelerator=accelerator,
+        training_endings=training_endings,
+        options=_with_constant(options, training_endings),
+    )
     if questions is not None:
         result.metrics |= cloze_accuracy(
             model, tokenizer, questions, accelerator=accelerator, batch_size=options.batch_size
@@ -83,15 +91,17 @@ def score_files(
     model whose knowledge the use of knowledge is measured with.
     """
     tokenizer = AutoTokenizer.from_pretrained(model_name) if model_name else None
-    stories, constant = load_split(data, split)
+    stories, training_endings = load_split(data, split)
     stories = first_stories(stories, options.max_stories)
     other = read_endings(baseline, stories, options.max_stories) if baseline else None
     read = {name: read_endings(path, stories, options.max_stories) for name, path in files.items()}
-    options = _with_constant(options, constant)
+    options = _with_constant(options, training_endings)
     results = {}
     for name, records in read.items():
         endings = [record["ending"] for record in records]
-        results[name] = score_endings(stories, endings, tokenizer=tokenizer, options=options)
+        results[name] = score_endings(
+            stories, endings, tokenizer=tokenizer, training_endings=training_endings, options=options
+        )
         if other is not None:
             results[name].significance = compare_with_baseline(
                 results[name], other, tokenizer=tokenizer, num_resamples=options.confidence or _NUM_EXCHANGES
@@ -99,5 +109,7 @@ def score_files(
     return results
 
 
-def _with_constant(options: EvaluationOptions, constant: str | None) -> EvaluationOptions:
-    return options if options.constant_ending else replace(options, constant_ending=constant)
+def _with_constant(options: EvaluationOptions, training_endings: list[str] | None) -> EvaluationOptions:
+    if options.constant_ending or training_endings is None:
+        return options
+    return replace(options, constant_ending=best_constant_ending(training_endings))

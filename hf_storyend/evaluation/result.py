@@ -21,6 +21,7 @@ METRIC_TITLES = {
     "repetition": "Endings with a repeated pair of words, %",
     "length": "Words and marks an ending",
     "context_copies": "Endings that copy a context sentence, %",
+    "recited": "Endings that stand word for word among the training endings, %",
     "knowledge_use": "Words that are a tail of a context triple, %",
     "knowledge_use_content": "... of the words that the knowledge knows, %",
     "cloze_accuracy": "Story Cloze accuracy, %",
@@ -128,4 +129,5 @@ def _row(*cells: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("|", r"\|")
+    """Text that can neither end a cell nor start an HTML element."""
+    return " ".join(text.split()).replace("|", r"\|").replace("<", r"\<")

@@ -30,9 +30,15 @@ class EndingScorer:
     Args:
         stories: A split with `context` and `ending`, the reference.
         tokenizer: Whose knowledge the use of knowledge is measured with; without it that is left out.
+        training_endings: Those that a system might recite; without them that is left out.
     """
 
-    def __init__(self, stories: Dataset, tokenizer: IncrementalEncoderTokenizer | None = None):
+    def __init__(
+        self,
+        stories: Dataset,
+        tokenizer: IncrementalEncoderTokenizer | None = None,
+        training_endings: Sequence[str] | None = None,
+    ):
         self.contexts = [list(context) for context in stories["context"]]
         self.references = list(stories["ending"])
         if not self.references:
@@ -41,6 +47,7 @@ class EndingScorer:
         self._reference_words = [words_of(reference) for reference in self.references]
         self._context_words = [[words_of(sentence) for sentence in context] for context in self.contexts]
         self._knowledge_use = KnowledgeUse(tokenizer, self.contexts) if tokenizer is not None else None
+        self._recitable = None if training_endings is None else {tuple(words_of(text)) for text in training_endings}
 
     def ratios(self, endings: Sequence[str]) -> dict[str, Ratio]:
         """The metrics that are ratios of sums over stories."""
@@ -54,6 +61,8 @@ class EndingScorer:
             "length": mean_of([len(own) for own in words]),
             "context_copies": mean_of(copies, _PERCENT),
         }
+        if self._recitable is not None:
+            ratios["recited"] = mean_of([tuple(own) in self._recitable for own in words], _PERCENT)
         return ratios | self._knowledge_use.ratios(endings) if self._knowledge_use else ratios
 
     def metrics(self, endings: Sequence[str], ratios: Mapping[str, Ratio] | None = None) -> dict[str, float]:
@@ -89,6 +98,7 @@ def score_endings(
     endings: Sequence[str],
     *,
     tokenizer: IncrementalEncoderTokenizer | None = None,
+    training_endings: Sequence[str] | None = None,
     options: EvaluationOptions = _DEFAULTS,
 ) -> Evaluation:
     """
@@ -98,9 +108,10 @@ def score_endings(
         stories: A split with `context` and `ending`, the reference.
         endings: As text; spaces around marks make no difference.
         tokenizer: Whose knowledge the use of knowledge is measured with; without it that is left out.
+        training_endings: Those that a system might recite; without them that is left out.
         options: Those of `evaluate` that do not concern a model.
     """
-    scorer = EndingScorer(first_stories(stories, options.max_stories), tokenizer)
+    scorer = EndingScorer(first_stories(stories, options.max_stories), tokenizer, training_endings)
     constant = options.constant_ending or best_constant_ending(scorer.references)
     ratios = scorer.ratios(endings)
     intervals = {}

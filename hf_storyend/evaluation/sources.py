@@ -13,16 +13,14 @@ from datasets import Dataset
 from ..data.split_files import canonical_split
 from ..data.stories import load_stories
 from ..data.text_files import at_line, read_text
-from .floors import best_constant_ending
 from .texts import words_of
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
-def load_split(data: str, split: str = "test") -> tuple[Dataset, str | None]:
+def load_split(data: str, split: str = "test") -> tuple[Dataset, list[str] | None]:
     """
-    The stories of a split and, where there is a split `train` beside it, the best constant ending of that one. `data`
-    is what `load_stories` takes, or a directory that `storyend prepare` wrote.
+    The stories of a split and, where there is a split `train` beside it, the endings of that one. `data` is what `load_stories` takes, or a directory that `storyend prepare` wrote.
     """
     path = Path(data).expanduser()
     if not path.is_dir():
@@ -32,8 +30,7 @@ def load_split(data: str, split: str = "test") -> tuple[Dataset, str | None]:
     name = canonical_split(split)
     if name not in stories:
         raise ValueError(f"{data} has no split `{split}`; there is {', '.join(stories)}.")
-    constant = best_constant_ending(stories["train"]["ending"]) if "train" in stories else None
-    return stories[name], constant
+    return stories[name], list(stories["train"]["ending"]) if "train" in stories else None
 
 
 def first_stories(stories: Dataset, max_stories: int | None) -> Dataset:
@@ -71,6 +68,8 @@ def _record(path: str | Path, number: int, line: str) -> dict[str, Any]:
             record = json.loads(line)
         except json.JSONDecodeError as error:
             raise ValueError(f"column {error.colno}: not JSON ({error.msg})") from error
+        except RecursionError as error:
+            raise ValueError(f"not JSON that anyone wrote ({error})") from error
         if not isinstance(record, dict) or not isinstance(record.get("ending"), str):
             raise ValueError("must be an object with `ending`, a string")
         return record

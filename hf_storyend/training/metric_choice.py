@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..evaluation.result import METRIC_TITLES
 
-_LOWER_IS_BETTER = {"perplexity", "sampled_perplexity", "repetition", "context_copies"}
+_LOWER_IS_BETTER = {"perplexity", "sampled_perplexity", "repetition", "context_copies", "recited"}
 _HIGHER_IS_BETTER = {"bleu_1", "bleu_2", "bleu_1_cased", "bleu_2_cased", "rouge_l", "distinct_1", "distinct_2"}
 
 

@@ -172,3 +172,17 @@ def test_errors():
         EvaluationOptions(batch_size=0)
     with pytest.raises(ValueError, match="no ending with a word"):
         best_constant_ending([])
+
+
+def test_recited_endings_stand_word_for_word_among_the_training_endings():
+    stories = Dataset.from_dict({"context": [["It rained."]] * 3, "ending": ["We got wet .", "It was over.", "No!"]})
+    result = score_endings(
+        stories,
+        ["WE got wet.", "We got very wet.", ""],
+        training_endings=["We got wet.", "No!"],
+        options=EvaluationOptions(constant_ending="Yes."),
+    )
+    assert result.metrics["recited"] == pytest.approx(100 / 3)
+    assert result.floors["reference"]["recited"] == pytest.approx(200 / 3)
+    assert result.floors["constant_ending"]["recited"] == 0
+    assert "recited" not in score_endings(stories, ["a", "b", "c"]).metrics

@@ -85,10 +85,11 @@ def write_splits(folder, **splits):
         (folder / f"{name}.jsonl").write_text("".join(rows))
 
 
-def test_a_directory_with_training_stories_gives_the_constant_ending(tmp_path):
+def test_a_directory_with_training_stories_gives_their_endings(tmp_path):
     write_splits(tmp_path / "data", train=["We got wet.", "We got wet.", "No."], val=["Sun."], test=["Snow.", "Rain."])
-    stories, constant = load_split(str(tmp_path / "data"), "test")
-    assert list(stories["ending"]) == ["Snow.", "Rain."] and constant == "We got wet."
+    stories, training_endings = load_split(str(tmp_path / "data"), "test")
+    assert list(stories["ending"]) == ["Snow.", "Rain."]
+    assert training_endings == ["We got wet.", "We got wet.", "No."]
     assert list(load_split(str(tmp_path / "data"), "val")[0]["ending"]) == ["Sun."]
     assert load_split(str(tmp_path / "data" / "test.jsonl"))[1] is None
     with pytest.raises(ValueError, match="no split `exam`; there is train, validation, test"):
@@ -98,8 +99,8 @@ def test_a_directory_with_training_stories_gives_the_constant_ending(tmp_path):
 def test_a_prepared_directory_holds_stories(tmp_path):
     write_splits(tmp_path / "data", train=["We got wet."], test=["Snow."])
     load_stories(tmp_path / "data").save_to_disk(tmp_path / "prepared" / "stories")
-    stories, constant = load_split(str(tmp_path / "prepared"))
-    assert list(stories["ending"]) == ["Snow."] and constant == "We got wet."
+    stories, training_endings = load_split(str(tmp_path / "prepared"))
+    assert list(stories["ending"]) == ["Snow."] and training_endings == ["We got wet."]
 
 
 def test_json_has_everything_but_the_endings(result):
