@@ -11,6 +11,8 @@ from rich.console import Console
 from rich.markdown import Markdown
 from rich.markup import escape
 
+from .system_names import names_of_files
+
 annotate = typer.Typer(
     help="Let people score endings: draw blinded sheets, and read them back.",
     no_args_is_help=True,
@@ -29,7 +31,8 @@ def sample(
     ],
     output: Annotated[Path, typer.Option(help="Directory to write; it must be new or empty.")],
     names: Annotated[
-        list[str] | None, typer.Option(help="What the system of a file is called, in order; else like its file.")
+        list[str] | None,
+        typer.Option(help="What the system of a file is called, in order; else like its file."),
     ] = None,
     num_stories: Annotated[int, typer.Option(min=1, help="Stories to draw (the paper: 200).")] = 200,
     annotators: Annotated[int, typer.Option(min=1, help="Annotators of every ending, an odd number.")] = 3,
@@ -48,7 +51,7 @@ def sample(
     """
     from hf_storyend.annotation import draw_sample, read_systems, reference_system, write_sample
 
-    systems = read_systems(endings, names)
+    systems = read_systems(endings, names or names_of_files(endings))
     if references:
         systems.append(reference_system(systems[0]))
     drawn = draw_sample(systems, num_stories, annotators, seed)

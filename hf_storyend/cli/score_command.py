@@ -10,6 +10,8 @@ import typer
 from rich.console import Console
 from rich.markdown import Markdown
 
+from .system_names import names_of_files
+
 
 def score(
     endings: Annotated[
@@ -24,7 +26,8 @@ def score(
     ],
     split: Annotated[str, typer.Option(help="Which of their splits.")] = "test",
     name: Annotated[
-        list[str] | None, typer.Option(help="What the table calls each system; by default the name of its file.")
+        list[str] | None,
+        typer.Option(help="What the table calls each system; by default like its file."),
     ] = None,
     model: Annotated[
         str | None, typer.Option(help="Model whose knowledge the use of knowledge is measured with.")
@@ -54,9 +57,11 @@ def score(
     """
     from hf_storyend.evaluation import EvaluationOptions, compare_in_table, save_evaluation, score_files
 
-    names = name or [path.name for path in endings]
+    names = name or names_of_files(endings)
     if len(names) != len(endings) or len(set(names)) < len(names):
         raise ValueError(f"`--name` must give {len(endings)} different names, one for each file; got {names}.")
+    if output is not None and any(Path(title).name != title for title in names):
+        raise ValueError(f"`--name` must be names that can be directories inside {output}; got {names}.")
     options = EvaluationOptions(max_stories=max_stories, confidence=confidence, constant_ending=constant_ending)
     results = score_files(
         dict(zip(names, endings, strict=True)),

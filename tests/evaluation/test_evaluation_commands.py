@@ -83,7 +83,7 @@ def test_tables_are_printed(folder, capsys):
     storyend("score", "--endings", "endings.txt", "--data", "nine.jsonl", "--confidence", "0", "--output", "tables")
     shown = capsys.readouterr().out
     assert "BLEU-1" in shown and "one constant ending" in shown and "tok:13a" in shown
-    assert (folder / "tables" / "endings.txt" / "evaluation.md").is_file()
+    assert (folder / "tables" / "endings" / "evaluation.md").is_file()
 
 
 @pytest.mark.parametrize(

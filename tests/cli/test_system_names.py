@@ -1,0 +1,19 @@
+"""Systems are called after their files, or after what tells those apart."""
+
+from pathlib import Path
+
+import pytest
+from storyend_cli.system_names import names_of_files
+
+
+@pytest.mark.parametrize(
+    ("paths", "names"),
+    [
+        (["ie.jsonl", "out/seq2seq.txt"], ["ie", "seq2seq"]),
+        (["ie/endings.jsonl", "seq2seq/endings.jsonl"], ["ie", "seq2seq"]),
+        (["a/ie/test/endings.jsonl", "a/seq2seq/test/endings.jsonl"], ["ie", "seq2seq"]),
+        (["same.txt", "same.txt"], ["same", "same"]),
+    ],
+)
+def test_names(paths, names):
+    assert names_of_files([Path(path) for path in paths]) == names
