@@ -50,7 +50,7 @@ class HierarchicalAttention(nn.Module):
         # The words' values are wider where the merge must be called at every step.
         missing = words.values.shape[2] - sentence_values.shape[2]
         return SentenceMemory(
-            torch.cat((words.keys, self.sentence_scorer(sentence_states)), dim=1),
+            torch.cat((words.keys, self.sentence_scorer(sentence_states) * self.words.score_scale), dim=1),
             torch.cat((words.values, functional.pad(sentence_values, (0, missing))), dim=1),
             words.mask,
         )

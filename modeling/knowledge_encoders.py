@@ -74,15 +74,15 @@ class GraphAttention(KnowledgeEncoder):
         size = config.embedding_size
         self.head_projection = nn.Linear(size, size, bias=False)
         self.relation_projection = nn.Linear(size, size, bias=False)
-        # A score sums over all numbers of a projected vector; this keeps it near 1 before training.
-        self.relation_projection.init_std = 1 / size
+        # As in multi-source attention.
+        self.score_scale = size**-0.5
         self.tail_projection = nn.Linear(size, size, bias=False)
 
     def encode(self, triples: torch.Tensor, sentences: list[KnownWords], embed_tokens: nn.Embedding) -> TripleReadings:
         heads, relations, tails = triples.unbind(-1)
         heads, relations, tails = embed_tokens(heads), self.embed_relations(relations), embed_tokens(tails)
         pairs = (self.head_projection(heads) + self.tail_projection(tails)).tanh()
-        scores = (self.relation_projection(relations) * pairs).sum(dim=-1)
+        scores = (self.relation_projection(relations) * pairs).sum(dim=-1) * self.score_scale
         # No sentence is needed: a graph vector is made once for all words that have the same triples.
         index, mask, which = distinct_graphs(
             torch.cat([known.triples for known in sentences]), torch.cat([known.mask for known in sentences])
@@ -110,6 +110,8 @@ class ContextualAttention(KnowledgeEncoder):
         self.forward_reader = nn.GRUCell(size, size)
         self.backward_reader = nn.GRUCell(size, size)
         self.memory_scorer = nn.Linear(config.graph_size, config.hidden_size, bias=False)
+        # As in multi-source attention.
+        self.score_scale = config.hidden_size**-0.5
 
     def encode(self, triples: torch.Tensor, sentences: list[KnownWords], embed_tokens: nn.Embedding) -> TripleReadings:
         heads, relations, tails = triples.unbind(-1)
@@ -130,9 +132,9 @@ class ContextualAttention(KnowledgeEncoder):
     def _scores(self, memories: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
         """Scores [R, N] of memories [R, N, G] for words whose hidden states are [R, D]."""
         if not is_plain(self.memory_scorer, nn.Linear):
-            return (self.memory_scorer(memories) @ states.unsqueeze(-1)).squeeze(-1)
+            return (self.memory_scorer(memories) @ states.unsqueeze(-1)).squeeze(-1) * self.score_scale
         # Projecting the state once a word is cheaper than projecting every memory.
-        queries = states @ self.memory_scorer.weight
+        queries = states @ self.memory_scorer.weight * self.score_scale
         return (memories @ queries.unsqueeze(-1)).squeeze(-1)
 
 

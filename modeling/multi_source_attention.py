@@ -63,6 +63,9 @@ class MultiSourceAttention(nn.Module):
     def __init__(self, config: IncrementalEncoderConfig):
         super().__init__()
         self.hidden_size = config.hidden_size
+        # The scorers learn to be this much larger. A score sums D x D products; without the factor a few steps of Adam,
+        # which moves every weight by the same amount, turn attention into a choice of one word that can't be undone.
+        self.score_scale = config.hidden_size**-0.5
         self.has_knowledge = config.knowledge is not None
         self.attends_empty_graphs = config.attend_empty_graphs
         self.state_scorer = nn.Linear(config.hidden_size, config.hidden_size, bias=False)
@@ -92,7 +95,8 @@ class MultiSourceAttention(nn.Module):
             values = torch.cat((values, self._graph_values(vectors)))
             index = torch.cat((index, rows + states.shape[0]), dim=1)
         mask = torch.stack(masks, dim=1)
-        return SentenceMemory(functional.embedding(index, keys), functional.embedding(index, values), mask)
+        keys = functional.embedding(index, keys * self.score_scale)
+        return SentenceMemory(keys, functional.embedding(index, values), mask)
 
     def _state_values(self, states: torch.Tensor) -> torch.Tensor:
         """Their share in the merged context or, if the merge must be called at every step, in its input."""

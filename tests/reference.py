@@ -121,8 +121,8 @@ def graph_vector(weights: Weights, triples: Sequence[Triple], h_x: Tensor, knowl
             W_h = weights["knowledge.head_projection.weight"]
             W_r = weights["knowledge.relation_projection.weight"]
             W_t = weights["knowledge.tail_projection.weight"]
-            # beta_R = (W_r r)^T tanh(W_h h + W_t t)
-            beta_R.append((W_r @ r) @ torch.tanh(W_h @ h + W_t @ t))
+            # beta_R = (W_r r)^T tanh(W_h h + W_t t), here and below with weights sqrt(size) times the paper's
+            beta_R.append((W_r @ r) @ torch.tanh(W_h @ h + W_t @ t) / len(r) ** 0.5)
             memories.append(torch.cat([h, t]))
         else:
             # M_R = BiGRU(h, r, t)
@@ -130,7 +130,7 @@ def graph_vector(weights: Weights, triples: Sequence[Triple], h_x: Tensor, knowl
             backward = gru_last_state(weights, [t, r, h], "backward")
             M_R = torch.cat([forward, backward])
             # beta_R = h_(x)^T W_c M_R
-            beta_R.append(h_x @ (weights["knowledge.memory_scorer.weight"] @ M_R))
+            beta_R.append(h_x @ (weights["knowledge.memory_scorer.weight"] @ M_R) / len(h_x) ** 0.5)
             memories.append(M_R)
     alpha_R = torch.softmax(torch.stack(beta_R), dim=0)
     return weighted_sum(alpha_R, memories), alpha_R
@@ -154,7 +154,7 @@ def attend(query: Tensor, W: Tensor, vectors: Sequence[Tensor | None]) -> tuple[
     readable = [v for v in vectors if v is not None]
     if not readable:
         return query.new_zeros(W.shape[1]), query.new_zeros(len(vectors))
-    beta = [query @ (W @ v) for v in readable]
+    beta = [query @ (W @ v) / len(query) ** 0.5 for v in readable]
     alpha = torch.softmax(torch.stack(beta), dim=0)
     places = torch.tensor([k for k, v in enumerate(vectors) if v is not None])
     return weighted_sum(alpha, readable), query.new_zeros(len(vectors)).index_copy(0, places, alpha)
