@@ -63,8 +63,8 @@ class MultiSourceAttention(nn.Module):
     def __init__(self, config: IncrementalEncoderConfig):
         super().__init__()
         self.hidden_size = config.hidden_size
-        # The scorers learn to be this much larger. A score sums D x D products; without the factor a few steps of Adam,
-        # which moves every weight by the same amount, turn attention into a choice of one word that can't be undone.
+        # The scorers learn to be this much larger. A score sums D x D products: without the factor some steps of Adam,
+        # which moves all weights alike, turn attention into a choice of one word that can't be undone.
         self.score_scale = config.hidden_size**-0.5
         self.has_knowledge = config.knowledge is not None
         self.attends_empty_graphs = config.attend_empty_graphs

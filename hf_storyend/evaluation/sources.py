@@ -20,7 +20,8 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 
 def load_split(data: str, split: str = "test") -> tuple[Dataset, list[str] | None]:
     """
-    The stories of a split and, where there is a split `train` beside it, the endings of that one. `data` is what `load_stories` takes, or a directory that `storyend prepare` wrote.
+    The stories of a split and, where there is a split `train` beside it, the endings of that one. `data` is what
+    `load_stories` takes, or a directory that `storyend prepare` wrote.
     """
     path = Path(data).expanduser()
     if not path.is_dir():
