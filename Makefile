@@ -4,14 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 # One pytest process a core; threads of one would wait for those of another.
 WORKERS ?= auto
+CASES ?= 10000
 
-.PHONY: help demo test test-slow test-browser lint types check bench clean
+.PHONY: help demo test test-slow test-browser fuzz lint types check bench clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
 
-demo: $(VENV)/.demo  ## Train a small model on the stories that come with the package and write endings (2 minutes)
-	$(BIN)/python examples/quickstart.py
+demo: $(VENV)/.demo  ## Endings for three stories from the model that comes with the package, with their evidence
+	$(BIN)/storyend generate
 
 test: $(VENV)/.test  ## Lint, check types and run the tests
 	$(MAKE) lint types
@@ -22,6 +23,9 @@ test-slow: $(VENV)/.test  ## The tests that take minutes
 
 test-browser: $(VENV)/.test  ## The pages in a real headless Chromium (apt-get install chromium chromium-driver)
 	$(BIN)/python -m pytest -m browser
+
+fuzz: $(VENV)/.test  ## Ten thousand spoilt files (CASES=...): none may crash, hang or fill the memory (two minutes)
+	cd tests && ../$(BIN)/python -m hostile.fuzz --cases $(CASES)
 
 lint: $(VENV)/.test  ## ruff: rules and format
 	$(BIN)/ruff check .
@@ -41,7 +45,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: setup.py constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[demo]'
+	$(BIN)/python -m pip install -q -c constraints.txt -e .
 	touch $@
 
 $(VENV)/.test: setup.py constraints.txt | $(BIN)/python

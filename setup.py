@@ -31,9 +31,13 @@ KNOWLEDGE = ["isal>=1.7.1", "lemminflect>=0.2.3"]
 PLOTS = ["matplotlib>=3.11"]
 # Significance, agreement of annotators.
 EVALUATION = [*PLOTS, "scipy>=1.17", "statsmodels>=0.15"]
+# The page of `storyend demo`, and what builds a knowledge table.
+DEMO = [*KNOWLEDGE, *PLOTS, "gradio>=6.31"]
 TEST = [
+    *DEMO,
     *EVALUATION,
     "hypothesis>=6.100",
+    "ipython>=9.18",
     "pytest>=8.0",
     "pytest-timeout>=2.3",
     "pytest-xdist>=3.6",
@@ -57,6 +61,7 @@ setup(
         "hf_storyend.assets",
         "hf_storyend.comparison",
         "hf_storyend.data",
+        "hf_storyend.demo",
         "hf_storyend.evaluation",
         "hf_storyend.explanation",
         "hf_storyend.hub",
@@ -78,15 +83,16 @@ setup(
         "hf_storyend": ["py.typed"],
         "hf_storyend.annotation": ["*.html", "*.css", "*.js", "*.md"],
         "hf_storyend.assets": ["*.jsonl", "*.tsv", "default_model/*"],
+        "hf_storyend.demo": ["*.css", "*.js"],
         "hf_storyend.explanation": ["*.html", "*.css", "*.js"],
-        "hf_storyend.hub_cards": ["template.md"],
+        "hf_storyend.hub_cards": ["template.md", "space/*"],
     },
     install_requires=REQUIRED,
     extras_require={
         "knowledge": KNOWLEDGE,
         "plots": PLOTS,
         "evaluation": EVALUATION,
-        "demo": KNOWLEDGE,
+        "demo": DEMO,
         "test": KNOWLEDGE + TEST + LINT,
         "dev": KNOWLEDGE + TEST + LINT,
     },

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
@@ -14,15 +15,16 @@ _WEIGHTS = "model.safetensors"
 _CONFIGS = ("config.json", "tokenizer_config.json")
 
 
-def save_compact(model_directory: str | Path, output: str | Path) -> None:
+def save_compact(model_directory: str | Path, output: str | Path, **generation: Any) -> None:
     """
     Save a model and its tokenizer to `output` with weights in half precision. They are computed with in single
     precision: the configuration says so, and `from_pretrained` follows it. No code goes along: this is for models
-    that come with a package, which has it.
+    that come with a package, which has it. `generation` are settings of `generate()` to save with it.
     """
     output = Path(output)
     model = IncrementalEncoderForEndingGeneration.from_pretrained(model_directory, dtype=torch.float32)
     _check_range(model)
+    model.generation_config.update(**generation)
     model.save_pretrained(output, max_shard_size="1TB")
     IncrementalEncoderTokenizer.from_pretrained(model_directory).save_pretrained(output)
     weights = {name: tensor.half() for name, tensor in load_file(output / _WEIGHTS).items()}

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import transformers
 
+from .loading import check_weight_files, naming
 from .supported_versions import check_transformers
 
 # Before anything is asked of transformers that an old one does not have.
 check_transformers()
+
+# Far above any that could be trained: a damaged number must not build modules for hours.
+_MOST_LAYERS = 1000
 
 KNOWLEDGE_ENCODERS = ("graph_attention", "contextual_attention", None)
 
@@ -116,7 +120,14 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
         self._check_choices()
         self._check_sizes()
         self._check_ranges()
+        check_weight_files(kwargs.get("transformers_weights"))
         super().__post_init__(**kwargs)
+
+    @classmethod
+    def from_pretrained(cls, pretrained_model_name_or_path, **kwargs):
+        """[`~transformers.PreTrainedConfig.from_pretrained`], whose errors name the model."""
+        with naming(pretrained_model_name_or_path):
+            return super().from_pretrained(pretrained_model_name_or_path, **kwargs)
 
     @classmethod
     def for_tokenizer(cls, tokenizer, **kwargs) -> IncrementalEncoderConfig:
@@ -154,6 +165,8 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ValueError(f"`{name}` must be a whole number of at least 1; got {value!r}.")
+        if self.num_layers > _MOST_LAYERS:
+            raise ValueError(f"`num_layers` must be at most {_MOST_LAYERS}; got {self.num_layers}.")
         for name in ("unk_token_id", "pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < self.vocab_size:

@@ -12,6 +12,8 @@ import torch
 Triple = tuple[str, str, str]
 
 _FORMAT = 1
+# Tensors have room for so many at every word: a damaged file must not ask for all memory.
+_MOST_TRIPLES = 1000
 
 
 class KnowledgeTable:
@@ -44,8 +46,12 @@ class KnowledgeTable:
         self.relations = [relation_name(relation) for relation in relations]
         if len(set(self.relations)) != len(self.relations):
             raise ValueError("`relations` has a name twice.")
-        if isinstance(max_triples, bool) or not isinstance(max_triples, int) or max_triples < 1:
-            raise ValueError(f"`max_triples` must be a whole number of at least 1; got {max_triples!r}.")
+        is_number = isinstance(max_triples, int) and not isinstance(max_triples, bool)
+        if not is_number or not 1 <= max_triples <= _MOST_TRIPLES:
+            raise ValueError(
+                f"`max_triples` must be a whole number of at least 1 and at most {_MOST_TRIPLES}; "
+                f"got {max_triples!r:.60}."
+            )
         self.max_triples = max_triples
         self.relation_ids = {relation: index for index, relation in enumerate(self.relations)}
         self.triples = _checked_graphs("triples", triples or {}, self.relation_ids, max_triples)
@@ -147,12 +153,20 @@ class KnowledgeTable:
     def _from_content(cls, content: Any) -> KnowledgeTable:
         if content["format"] != _FORMAT:
             raise ValueError(f"its `format` is {content['format']!r}, this version reads {_FORMAT}.")
+        for name in ("relations", "triples"):
+            if not isinstance(content[name], list):
+                raise ValueError(f"`{name}` must be a list; got {content[name]!r:.60}.")
+        for word, concepts in content["concepts"].items():
+            if not isinstance(concepts, list) or not all(isinstance(concept, str) for concept in concepts):
+                raise ValueError(f"`concepts[{word!r}]` must be a list of words; got {concepts!r:.60}.")
         triples = [tuple(triple) for triple in content["triples"]]
 
         def as_triples(name: str) -> dict[str, list[Triple]]:
             for words, rows in content[name].items():
                 if not isinstance(rows, list) or not all(_is_position(row, len(triples)) for row in rows):
-                    raise ValueError(f"`{name}[{words!r}]` must be a list of positions in `triples`; got {rows!r}.")
+                    raise ValueError(
+                        f"`{name}[{words!r}]` must be a list of positions in `triples`; got {rows!r:.60}."
+                    )
             return {words: [triples[row] for row in rows] for words, rows in content[name].items()}
 
         return cls(

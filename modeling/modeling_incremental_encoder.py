@@ -42,7 +42,9 @@ What the paper leaves open, decided here:
   A sentence without words is passed over, and the next one attends to the last sentence that had any.
 - **Query and keys.** The top layer, before the step (query) and at the words of the preceding sentence (keys, values).
 - **Word without triples.** An empty sum: its graph vector is zero and its score 0. It stays in the softmax over
-  words, so that "no knowledge" can be attended to.
+  words, so that "no knowledge" can be attended to, unless `attend_empty_graphs` is false.
+- **Scale of scores.** The weights of all scorers (W_s, W_k, W_c, W_r) are kept times the square root of the size of
+  what they score, and scores divided by it. The equations are the same; learning is not (`multi_source_attention`).
 - **Sizes.** c_l has D numbers; the GRU has E a direction, so that G = 2E in both knowledge encoders; W_h, W_r and W_t
   are E by E.
 - **Dropout.** On word vectors entering the LSTM, between layers and before `lm_head`; not on recurrent
@@ -66,6 +68,7 @@ from transformers.modeling_outputs import Seq2SeqLMOutput
 from .configuration_incremental_encoder import IncrementalEncoderConfig
 from .copying import CopyMemory, check_slots, sum_of_copy_losses
 from .forbidden_words import ForbiddenWords
+from .loading import check_finite, check_shards, naming
 from .losses import IGNORED, labelled_steps, next_word_targets, sum_of_cross_entropies, sum_of_losses
 from .lstm import GateLinear, stack_state, unstack_state
 from .pipeline_incremental_encoder import CUSTOM_PIPELINES
@@ -417,6 +420,22 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
     def _supports_default_dynamic_cache(cls) -> bool:
         # generate() would else hand over a cache of attention layers.
         return False
+
+    @classmethod
+    def from_pretrained(cls, pretrained_model_name_or_path, *args, **kwargs):
+        """
+        [`~transformers.PreTrainedModel.from_pretrained`], for weights in safetensors only: pickled ones, which can run
+        code, are never read. Weights that are not finite are refused.
+        """
+        if kwargs.get("use_safetensors") is False or kwargs.get("weights_only") is False:
+            raise ValueError("`use_safetensors` and `weights_only` must be true: pickled weights are never read.")
+        with naming(pretrained_model_name_or_path):
+            check_shards(pretrained_model_name_or_path)
+            loaded = super().from_pretrained(
+                pretrained_model_name_or_path, *args, **{**kwargs, "use_safetensors": True}
+            )
+            check_finite(loaded[0] if isinstance(loaded, tuple) else loaded)
+        return loaded
 
     def save_pretrained(self, save_directory, *args, **kwargs):
         # A class carries the name of one Auto class only; the second is added here, anew at every save.

@@ -23,13 +23,16 @@ _SPEECH = frozenset(
 
 # Sentence-final marks, closing quotes or brackets, and the white space (or forgotten space) behind them.
 _CANDIDATE = re.compile(
-    r"""(?P<mark>[.!?]+)(?P<close>["')\]]*)
+    # Possessive, and only from the first of a row of marks on: a text of nothing else must not take quadratic time.
+    r"""(?<![.!?])(?P<mark>[.!?]++)(?P<close>["')\]]*+)
         (?: (?P<space>\s+) | (?<=[a-z][a-z][.!?])(?=[A-Z][a-z]) )""",
     re.VERBOSE,
 )
 _LAST_WORD = re.compile(r"[\w.&-]+$")
+# Longer than any abbreviation: how far back the last word is looked for.
+_LAST_WORD_LENGTH = 40
 _NEXT_WORDS = re.compile(r"""["'(\[]*([\w']+)(?:\s+([\w']+))?""")
-_LINE_BREAK = re.compile(r"[ \t]*\n\s*")
+_LINE_BREAK = re.compile(r"\n\s*")
 
 
 def split_sentences(text: str) -> list[str]:
@@ -39,43 +42,49 @@ def split_sentences(text: str) -> list[str]:
     Abbreviations, initials, ellipses, numbers and quoted speech (`"Wait! Why?" she asked.`) do not end a sentence; a
     missing final stop does no harm. A line break ends one unless the next line goes on in lower case.
     """
-    sentences: list[str] = []
+    # Pieces are joined at the end: thousands of them added one by one would be copied thousands of times.
+    sentences: list[list[str]] = []
     for line in _split_lines(text.strip()):
-        for sentence in _split_line(line):
+        for piece in _split_line(line):
             # A piece without a letter or digit ("...") belongs to the sentence before it.
-            if sentences and not any(character.isalnum() for character in sentence):
-                sentences[-1] += " " + sentence
+            if sentences and not any(character.isalnum() for character in piece):
+                sentences[-1].append(piece)
             else:
-                sentences.append(sentence)
-    return sentences
+                sentences.append([piece])
+    return [" ".join(pieces) for pieces in sentences]
 
 
 def _split_lines(text: str) -> list[str]:
-    lines: list[str] = []
+    lines: list[list[str]] = []
     for line in _LINE_BREAK.split(text):
-        goes_on = lines and line[:1].islower() and lines[-1][-1:] not in '.!?"'
+        line = line.rstrip(" \t")
+        goes_on = lines and line[:1].islower() and lines[-1][-1][-1:] not in '.!?"'
         if goes_on:
-            lines[-1] += " " + line
+            lines[-1].append(line)
         elif line:
-            lines.append(line)
-    return lines
+            lines.append([line])
+    return [" ".join(parts) for parts in lines]
 
 
 def _split_line(line: str) -> list[str]:
     sentences, start = [], 0
+    last_quote, num_quotes, counted = line.rfind('"'), 0, 0
     for candidate in _CANDIDATE.finditer(line):
-        if _ends_sentence(line, start, candidate):
-            sentences.append(line[start : candidate.end()].strip())
-            start = candidate.end()
+        end = candidate.end()
+        num_quotes += line.count('"', counted, end)
+        counted = end
+        # A double quote is open that will be closed later.
+        is_speech = num_quotes % 2 == 1 and last_quote >= end
+        if not is_speech and _ends_sentence(line, start, candidate):
+            sentences.append(line[start:end].strip())
+            start, num_quotes = end, 0
     rest = line[start:].strip()
     return [*sentences, rest] if rest else sentences
 
 
 def _ends_sentence(line: str, start: int, candidate: re.Match[str]) -> bool:
-    mark, end = candidate["mark"], candidate.end()
-    if _is_inside_quotes(line, start, end):
-        return False
-    next_words = _NEXT_WORDS.match(line, end)
+    mark = candidate["mark"]
+    next_words = _NEXT_WORDS.match(line, candidate.end())
     if next_words is None:
         return True
     next_word, second_word = next_words[1], (next_words[2] or "").lower()
@@ -83,7 +92,8 @@ def _ends_sentence(line: str, start: int, candidate: re.Match[str]) -> bool:
         return False
     if next_word[0].islower() and (candidate["close"] or mark.endswith("..")):
         return False
-    return mark != "." or _stop_ends_sentence(line[start : candidate.start()], next_word)
+    before = line[max(start, candidate.start() - _LAST_WORD_LENGTH) : candidate.start()]
+    return mark != "." or _stop_ends_sentence(before, next_word)
 
 
 def _stop_ends_sentence(before: str, next_word: str) -> bool:
@@ -98,8 +108,3 @@ def _stop_ends_sentence(before: str, next_word: str) -> bool:
         return next_word[0].isupper() and next_word.lower() in _STARTERS
     is_initial = len(word) == 1 and word.isupper() and word != "I"
     return not is_initial or next_word.lower() in _STARTERS
-
-
-def _is_inside_quotes(line: str, start: int, end: int) -> bool:
-    """Whether a double quote is open at `end` that will be closed later."""
-    return line.count('"', start, end) % 2 == 1 and line.find('"', end) >= 0

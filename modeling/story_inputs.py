@@ -9,6 +9,9 @@ import torch
 from .configuration_incremental_encoder import IncrementalEncoderConfig
 from .tensor_values import has_values
 
+# Pairs of a word and a word of the sentence before it, both sources of attention at 4 bytes: 4 gigabytes.
+_MOST_PAIRS = 1 << 29
+
 
 @dataclass
 class StoryInputs:
@@ -135,6 +138,14 @@ def _check_sizes(config: IncrementalEncoderConfig, inputs: StoryInputs) -> None:
         limit = getattr(config, name)
         if limit is not None and size > limit:
             raise ValueError(f"The story tensors have room for {size} {what}; `config.{name}` allows {limit}.")
+    batch_size = inputs.word_mask.shape[0]
+    is_chain = config.story_encoder == "incremental" and num_sentences > 1
+    if is_chain and batch_size * num_words * num_words > _MOST_PAIRS:
+        raise ValueError(
+            f"{batch_size} stories with room for {num_words} words a sentence: that every word attends to all of the "
+            "sentence before would take all memory. Cut long sentences (`truncation=True, max_length=...`), or read "
+            "fewer stories at a time."
+        )
 
 
 def _check_values(config: IncrementalEncoderConfig, inputs: StoryInputs) -> None:

@@ -14,6 +14,7 @@ from transformers.utils import logging
 
 from .copy_slots import StorySlots, printed_words
 from .knowledge_table import KnowledgeTable, Triple, one_a_tail
+from .loading import naming
 from .sentences import split_sentences
 from .story_padding import (
     SizeLimits,
@@ -93,7 +94,7 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         self.do_lower_case = do_lower_case
         self.split_contractions = split_contractions
         self.num_copy_slots = _checked_slots(num_copy_slots)
-        self.word_forms: dict[str, str] = {} if word_forms_file is None else _read_json(word_forms_file)
+        self.word_forms: dict[str, str] = {} if word_forms_file is None else _read_forms(word_forms_file)
         self._knowledge = KnowledgeTable() if knowledge_file is None else KnowledgeTable.load(knowledge_file)
         self._triple_tensors: tuple[torch.Tensor, torch.Tensor] | None = None
         kwargs.setdefault("special_tokens_pattern", "eos")
@@ -107,7 +108,14 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
             eos_token=eos_token,
             **kwargs,
         )
+        self._check_added_words()
         self._check_knowledge(self._knowledge, knowledge_file)
+
+    @classmethod
+    def from_pretrained(cls, pretrained_model_name_or_path, *args: Any, **kwargs: Any):
+        """[`~transformers.PreTrainedTokenizer.from_pretrained`], whose errors name the model."""
+        with naming(pretrained_model_name_or_path):
+            return super().from_pretrained(pretrained_model_name_or_path, *args, **kwargs)
 
     @property
     def knowledge(self) -> KnowledgeTable:
@@ -154,6 +162,13 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
             return triple
         head, relation, tail = (part.lower() if isinstance(part, str) else part for part in triple)
         return head, triple[1], tail
+
+    def _check_added_words(self) -> None:
+        """Ids behind the last word are slots of copied words, and tensors have a row for every id."""
+        strange = [(word, index) for word, index in self.get_vocab().items() if not 0 <= index < len(self)]
+        if strange:
+            word, index = strange[0]
+            raise ValueError(f"The added word {word!r} has the id {index}; there are {len(self)} words in all.")
 
     def _check_knowledge(self, table: KnowledgeTable, origin: str | None) -> None:
         vocabulary = self.get_vocab()
@@ -553,11 +568,19 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
 def _read_json(path: str) -> dict[str, Any]:
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not JSON: {error}.") from error
     if not isinstance(content, dict):
         raise ValueError(f"{path} must hold a JSON object; got {type(content).__name__}.")
     return content
+
+
+def _read_forms(path: str) -> dict[str, str]:
+    forms = _read_json(path)
+    for word, form in forms.items():
+        if not isinstance(form, str):
+            raise ValueError(f"{path}: the form of {word!r} must be a string; got {_shortened(form)}.")
+    return forms
 
 
 def _write_json(path: Path, content: Mapping[str, Any]) -> None:
@@ -579,7 +602,9 @@ def _check_sentences(stories: list[list[list[str]]]) -> None:
 
 def _check_vocabulary(ids: dict[str, Any], origin: str) -> dict[str, int]:
     """Ids must be 0, 1, 2, ...: a hole or a double would give words the vectors of others."""
-    if sorted(ids.values(), key=str) != sorted(range(len(ids)), key=str):
+    # By type, too: True and 1.0 equal 1, and are no ids.
+    is_whole = all(type(index) is int for index in ids.values())
+    if not is_whole or sorted(ids.values()) != list(range(len(ids))):
         raise ValueError(f"{origin}: ids must be the whole numbers from 0 to {len(ids) - 1}, each once.")
     return ids
 

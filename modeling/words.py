@@ -27,12 +27,29 @@ _NO_SPACE_AFTER = frozenset(["(", "[", "{", "$", "£", "€", "#", "/"])
 _QUOTES = frozenset(['"', "'"])
 _SENTENCE_MARKS = frozenset([".", "!", "?"])
 
+# Composing sorts the marks on a letter in quadratic time; no script has more of them than Unicode's stream-safe text.
+_MAX_MARKS = 30
+_MANY_MARKS = re.compile(rf"[^\x00-\u02ff]{{{_MAX_MARKS + 1},}}")
+
 
 def normalize_text(text: str) -> str:
     """Composed Unicode with plain quotes and dashes, without invisible or control characters."""
     if not text.isascii():
-        text = unicodedata.normalize("NFC", text).translate(_ASCII_FORMS)
+        text = _composed(text).translate(_ASCII_FORMS)
     return _INVISIBLE.sub("", text)
+
+
+def _composed(text: str) -> str:
+    """NFC; a letter with more marks than any script needs is composed in parts."""
+    if not _MANY_MARKS.search(text):
+        return unicodedata.normalize("NFC", text)
+    parts, start, num_marks = [], 0, 0
+    for place, character in enumerate(text):
+        num_marks = num_marks + 1 if unicodedata.combining(character) else 0
+        if num_marks > _MAX_MARKS:
+            parts.append(text[start:place])
+            start, num_marks = place, 1
+    return "".join(unicodedata.normalize("NFC", part) for part in (*parts, text[start:]))
 
 
 def split_words(text: str, split_contractions: bool = True) -> list[str]:

@@ -91,23 +91,40 @@ def write_key(sample: Sample, path: Path) -> None:
 
 def read_key(path: Path) -> Sample:
     """Read back what `write_key` wrote."""
+    text = read_text(path)
     try:
-        content: dict[str, Any] = json.loads(read_text(path))
+        content: dict[str, Any] = json.loads(text)
         sample = Sample(
-            id=str(content["id"]),
-            num_annotators=int(content["num_annotators"]),
-            systems=tuple(content["systems"]),
-            stories=tuple(Story(story["line"], tuple(story["context"])) for story in content["stories"]),
-            items=tuple(Item(**item) for item in content["items"]),
+            id=_of_type(str, content["id"]),
+            num_annotators=_of_type(int, content["num_annotators"]),
+            systems=tuple(_of_type(str, name) for name in content["systems"]),
+            stories=tuple(
+                Story(_of_type(int, story["line"]), tuple(_of_type(str, sentence) for sentence in story["context"]))
+                for story in content["stories"]
+            ),
+            items=tuple(_item(item) for item in content["items"]),
         )
     except json.JSONDecodeError as error:
         raise ValueError(f"{path}, line {error.lineno}, column {error.colno}: {error.msg}. {_NO_KEY}") from error
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"{path}: {type(error).__name__} {error}. {_NO_KEY}") from error
     _check_key(path, sample)
     return sample
 
 
+def _item(content: dict[str, Any]) -> Item:
+    name, system, ending = (_of_type(str, content[key]) for key in ("id", "system", "ending"))
+    return Item(name, _of_type(int, content["story"]), system, ending)
+
+
+def _of_type(kind: type, value: Any) -> Any:
+    if type(value) is not kind:
+        raise TypeError(f"{value!r:.60} is no {kind.__name__}")
+    return value
+
+
+# More than any study has; a damaged number must not become a list of millions.
+_MAX_ANNOTATORS = 10_000
 _NO_KEY = "This is not the `key.json` that the sample was written with."
 
 
@@ -117,3 +134,5 @@ def _check_key(path: Path, sample: Sample) -> None:
     ids = {item.id for item in sample.items}
     if not wanted or pairs != wanted or not len(ids) == len(pairs) == len(sample.items):
         raise ValueError(f"{path}: there is not one item for every story and system. {_NO_KEY}")
+    if not 1 <= sample.num_annotators <= _MAX_ANNOTATORS:
+        raise ValueError(f"{path}: `num_annotators` must be from 1 to {_MAX_ANNOTATORS}. {_NO_KEY}")

@@ -11,8 +11,10 @@ from .annotate_command import annotate
 from .card_command import card
 from .check_code_command import check_code
 from .compare_command import compare
+from .demo_command import demo
 from .evaluate_command import evaluate
 from .explain_command import explain
+from .generate_command import generate
 from .prepare_command import prepare
 from .push_command import push
 from .score_command import score
@@ -31,9 +33,11 @@ def storyend() -> None:
     """Story endings by incremental encoding and commonsense knowledge."""
 
 
+app.command()(generate)
 app.command()(prepare)
 app.command()(evaluate)
 app.command()(explain)
+app.command()(demo)
 app.command()(score)
 app.command()(systems)
 app.command()(compare)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +20,7 @@ def read_csv(path: str | Path) -> tuple[list[str], Iterator[Row]]:
     if not header:
         raise ValueError(f"{path} is empty: there is not even a header.")
     names = [name.strip() for name in header]
-    repeated = sorted({name for name in names if names.count(name) > 1})
+    repeated = sorted(name for name, times in Counter(names).items() if times > 1)
     if repeated:
         raise ValueError(f"{path}, line {line}: column `{repeated[0]}` is there twice.")
     return names, _full_rows(path, names, rows)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import datasets
 from datasets import Dataset, DatasetDict
+from pyarrow import ArrowException
 
 from .embedded import StoryRecord
 from .story_records import CONTEXT_AND_ENDING, ROCSTORIES, STORY_CLOZE, WHOLE_TEXT, choose_layout
@@ -45,11 +46,15 @@ def load_saved_dataset(directory: Path) -> Dataset | DatasetDict:
     """What `save_to_disk` has written, if it is whole."""
     for file in sorted(directory.rglob("*.arrow")):
         # The reader takes a file that was cut between two batches for a shorter one.
-        if not _is_whole(file):
+        if not is_whole(file):
             raise ValueError(f"{file} is truncated: the mark of its end is missing. Save the dataset once more.")
     try:
-        return datasets.load_from_disk(str(directory))
-    except (OSError, ValueError, KeyError) as error:
+        tables = datasets.load_from_disk(str(directory))
+        for table in tables.values() if isinstance(tables, DatasetDict) else [tables]:
+            # Arrow believes what a file says of itself: offsets that point elsewhere would end the process.
+            table.data.table.validate(full=True)
+        return tables
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError, ArrowException) as error:
         raise ValueError(f"{directory} is not a whole dataset of `save_to_disk`: {error}.") from error
 
 
@@ -61,7 +66,8 @@ def load_hub_dataset(name: str) -> DatasetDict:
         raise ValueError(f"{name!r} is no file or directory, nor a dataset that the Hub gives us: {error}") from error
 
 
-def _is_whole(arrow_file: Path) -> bool:
+def is_whole(arrow_file: Path) -> bool:
+    """Whether the file ends as its writer ends it."""
     with arrow_file.open("rb") as stream:
         stream.seek(max(0, arrow_file.stat().st_size - len(_ARROW_END)))
         return stream.read() == _ARROW_END

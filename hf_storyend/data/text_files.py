@@ -8,6 +8,7 @@ import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,12 +19,16 @@ _ZIP_MARK = b"PK\x03\x04"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _LINES_A_PROGRESS_STEP = 1_000
+_MAX_LINE_LENGTH = 1 << 20
+# Text shrinks to a tenth or so; what unpacks to far more was made to fill the memory.
+_MAX_EXPANSION = 100
+_MAX_UNPACKED = 1 << 26
 
 
 def read_text(path: str | Path) -> str:
     """The whole text of a UTF-8 file, without a byte order mark; anything else is refused."""
-    with _open_bytes(path) as (stream, _):
-        content = stream.read()
+    with _open_bytes(path) as (stream, raw):
+        content = stream.read() if stream is raw else _unpacked(path, stream)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -59,7 +64,9 @@ def stream_lines(path: str | Path) -> Iterator[bytes]:
         _open_bytes(path) as (stream, raw),
         tqdm(total=path.stat().st_size, desc=path.name, unit="B", unit_scale=True, disable=None) as bar,
     ):
-        for number, line in enumerate(stream):
+        for number, line in enumerate(iter(partial(stream.readline, _MAX_LINE_LENGTH + 1), b"")):
+            if len(line) > _MAX_LINE_LENGTH:
+                raise ValueError(f"{path}, line {number + 1}: longer than {_MAX_LINE_LENGTH:,} bytes.")
             if number % _LINES_A_PROGRESS_STEP == 0:
                 bar.update(raw.tell() - bar.n)
             yield line
@@ -83,6 +90,18 @@ def _open_bytes(path: str | Path) -> Iterator[tuple[BinaryIO | io.BufferedReader
             yield io.BufferedReader(gzip.GzipFile(fileobj=raw), 1 << 20), raw
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise ValueError(f"{path} is a truncated or damaged gzip file: {error}. Get it once more.") from error
+
+
+def _unpacked(path: str | Path, stream: BinaryIO | io.BufferedReader) -> bytes:
+    """All that is compressed, unless it is out of all proportion to the file."""
+    limit = max(_MAX_UNPACKED, _MAX_EXPANSION * Path(path).stat().st_size)
+    content = stream.read(limit + 1)
+    if len(content) > limit:
+        raise ValueError(
+            f"{path} unpacks to more than {limit:,} bytes, over {_MAX_EXPANSION} times its size: that is no text. "
+            "If it is, unpack it yourself: gunzip."
+        )
+    return content
 
 
 def _opened(path: str | Path) -> BinaryIO:

@@ -12,6 +12,7 @@ from datasets import Dataset, DatasetDict
 from datasets.fingerprint import Hasher
 
 from ..modeling import IncrementalEncoderTokenizer
+from .story_tables import is_whole
 
 # More unknown words than any story has: how many get slots is decided when a batch is made.
 _MAX_SLOTS = 10_000
@@ -70,6 +71,10 @@ def _tokenise_split(
     key = Hasher.hash((stories._fingerprint, sorted(words[0].items()), *words[1:], max_length, _MAX_SLOTS))
     folder = Path(datasets.config.HF_DATASETS_CACHE) / "hf_storyend" / key
     folder.mkdir(parents=True, exist_ok=True)
+    for file in folder.glob(f"{name}*.arrow"):
+        # A cut file would be taken for fewer stories.
+        if not is_whole(file):
+            file.unlink(missing_ok=True)
     return stories.map(
         _read_rows,
         fn_kwargs={"tokenizer": tokenizer, "max_length": max_length},

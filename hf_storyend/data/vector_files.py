@@ -68,7 +68,9 @@ def _look_at_start(path: str | Path, lines: Iterator[NumberedLine]) -> tuple[int
     if not start:
         raise ValueError(f"{path} is empty: there is no vector in it.")
     header = start[0][1].split()
-    if len(header) == 2 and all(field.isdigit() for field in header) and int(header[1]) > 0:
+    # Short ones: Python refuses to make a number of thousands of digits.
+    is_header = len(header) == 2 and all(field.isdigit() and len(field) < 20 for field in header)
+    if is_header and int(header[1]) > 0:
         return int(header[0]), int(header[1]), chain(start[1:], lines)
     counts = Counter(_count_numbers(line) for _, line in start)
     # The commonest, and if there are several the longest: a broken line has fewer numbers than it should.

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 
@@ -31,16 +33,28 @@ class Observation:
     copied: torch.Tensor | None = None  # [T, K, L]: share of a word's probability that a place has
 
 
+# For each model, how many threads are evaluating it, and whether it was training before the first of them came.
+_EVALUATED: WeakKeyDictionary[torch.nn.Module, tuple[int, bool]] = WeakKeyDictionary()
+_LOCK = Lock()
+
+
 @contextmanager
 def evaluating(model: torch.nn.Module) -> Iterator[None]:
-    """The model without dropout, and without gradients."""
-    was_training = model.training
-    model.eval()
+    """The model without dropout, and without gradients; of several threads, the last one puts it back."""
+    with _LOCK:
+        num_others, was_training = _EVALUATED.get(model, (0, model.training))
+        _EVALUATED[model] = num_others + 1, was_training
+        model.eval()
     try:
         with torch.no_grad():
             yield
     finally:
-        model.train(was_training)
+        with _LOCK:
+            num_left = _EVALUATED.pop(model)[0] - 1
+            if num_left:
+                _EVALUATED[model] = num_left, was_training
+            else:
+                model.train(was_training)
 
 
 def write_ending(

@@ -66,7 +66,7 @@ def check_code(model: str | Path, revision: str | None = None, api: HfApi | None
     if not config.is_file():
         raise ValueError(f"`{model}` is no model: it has no config.json.")
     check = compare_code({path.name: path for path in sorted(folder.glob("*.py"))})
-    check.made_with = json.loads(config.read_text(encoding="utf-8")).get("made_with") or {}
+    check.made_with = _made_with(config)
     return check
 
 
@@ -88,6 +88,15 @@ def compare_code(files: dict[str, Path]) -> CodeCheck:
 def _download_code(repo_id: str, revision: str | None, api: HfApi) -> Path:
     with in_a_sentence(api, repo_id):
         return Path(api.snapshot_download(repo_id, revision=revision, allow_patterns=["*.py", "config.json"]))
+
+
+def _made_with(path: Path) -> dict[str, str]:
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is not JSON: {error}.") from error
+    versions = config.get("made_with") if isinstance(config, dict) else None
+    return {str(name): str(number) for name, number in versions.items()} if isinstance(versions, dict) else {}
 
 
 def _named_classes(config: dict[str, Any]) -> list[str]:

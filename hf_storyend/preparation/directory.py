@@ -31,7 +31,7 @@ def read_report(directory: Path) -> dict[str, Any] | None:
         return None
     try:
         report = json.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} can't be read: {error}. Remove the directory and prepare again.") from error
     if not isinstance(report, dict):
         raise ValueError(f"{path} is not a report. Remove the directory and prepare again.")

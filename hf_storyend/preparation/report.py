@@ -75,6 +75,7 @@ def describe_report(report: dict[str, Any]) -> str:
 
 
 def _section(title: str, text: str) -> list[str]:
-    """A line a bullet; indented lines stay part of the one above."""
-    bullets = [line if line.startswith((" ", "-")) else f"- {line}" for line in text.split("\n")]
+    """A line a bullet; indented lines stay part of the one above. Text out of files can't become HTML."""
+    lines = text.replace("<", r"\<").split("\n")
+    bullets = [line if line.startswith((" ", "-")) else f"- {line}" for line in lines]
     return [f"**{title}**:", "", *bullets, ""]

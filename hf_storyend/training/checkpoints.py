@@ -60,9 +60,15 @@ def load_checkpoint(path: Path) -> Checkpoint:
     try:
         state = json.loads((path / "state.json").read_text(encoding="utf-8"))
         weights, optimizer = (load_file(path / f"{name}.safetensors") for name in ("model", "optimizer"))
-        return Checkpoint(state.pop("step"), weights, optimizer, state)
-    except (OSError, KeyError, ValueError, SafetensorError) as error:
+    except (OSError, ValueError, RecursionError, SafetensorError) as error:
         raise CheckpointError(f"{path} can't be read: {error}") from error
+    if not isinstance(state, dict) or type(state.get("step")) is not int:
+        raise CheckpointError(f"{path / 'state.json'} does not say how far the run had come.")
+    for tensors in (weights, optimizer):
+        for name, tensor in tensors.items():
+            if not bool(tensor.isfinite().all()):
+                raise CheckpointError(f"{path} has `{name}` with values that are not finite.")
+    return Checkpoint(state.pop("step"), weights, optimizer, state)
 
 
 def verify_checkpoint(path: Path) -> None:
@@ -75,7 +81,7 @@ def verify_checkpoint(path: Path) -> None:
         wrong = [name for name, digest in digests.items() if file_digest(path / name) != digest]
     except CheckpointError:
         raise
-    except (OSError, KeyError, TypeError, ValueError) as error:
+    except (OSError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} is not a complete checkpoint: {error}") from error
     if wrong:
         raise CheckpointError(f"{path} is damaged: {', '.join(wrong)} differ from what was written.")

@@ -12,6 +12,7 @@ from accelerate import PartialState
 from datasets import Dataset, DatasetDict
 from transformers.utils import logging
 
+from ..data.story_tables import load_saved_dataset
 from ..modeling import IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
 from ..preparation import PreparationOptions, prepare
 from ..systems import find_system, match_tokenizer
@@ -58,14 +59,20 @@ def load_training_data(options: TrainingOptions) -> TrainingData:
     for name in ("config.json", "tokenizer_config.json", "stories", "tokenised"):
         if not (directory / name).exists():
             raise ValueError(f"{directory} has no `{name}`: make it with `storyend prepare --output {directory}`.")
-    stories = DatasetDict.load_from_disk(directory / "stories")
-    tokenised = DatasetDict.load_from_disk(directory / "tokenised")
+    stories, tokenised = (_load_splits(directory / name) for name in ("stories", "tokenised"))
     for split in ("train", "validation"):
         if split not in tokenised:
             raise ValueError(f"{directory} has no split `{split}`; there is {', '.join(tokenised)}.")
     tokenizer = IncrementalEncoderTokenizer.from_pretrained(directory)
     name = "the stories that come with hf_storyend" if options.prepared is None else directory.name
     return TrainingData(directory, name, tokenizer, stories, tokenised).limited(options.max_train_samples)
+
+
+def _load_splits(directory: Path) -> DatasetDict:
+    splits = load_saved_dataset(directory)
+    if not isinstance(splits, DatasetDict):
+        raise ValueError(f"{directory} has no splits: make it with `storyend prepare`.")
+    return splits
 
 
 def build_model(options: TrainingOptions, data: TrainingData) -> IncrementalEncoderForEndingGeneration:

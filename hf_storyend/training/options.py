@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,7 +62,7 @@ class TrainingOptions:
     seed: int = _option(0, "Of weights, order and dropout.")
     full_determinism: bool = _option(False, "Only deterministic GPU kernels: slower, the same weights every time.")
     mixed_precision: Literal["no", "fp16", "bf16"] | None = _option(None, "Default: what `accelerate config` says.")
-    torch_compile: bool = _option(False, "Compile the model's forward and backward.")
+    torch_compile: bool = _option(False, "Compile forward and backward, anew for each shape of a batch: minutes on a CPU.")
     dataloader_num_workers: int = _option(0, "Processes that make batches; 0: the training process itself.")
 
     eval_steps: int | None = _option(None, "Evaluate every so many updates; default: at the end of each epoch.")
@@ -154,12 +155,35 @@ def parse_options(arguments: Sequence[str] | None = None, description: str | Non
         return parser.error(str(error))
 
 
+# PyYAML makes numbers and dates of text without asking whether it can.
+_UNREADABLE = (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError)
+
+
+def _named_once(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
+    """A mapping of pairs; of an option that is there twice nobody knows which value is meant."""
+    repeated = [name for name, times in Counter(name for name, _ in pairs).items() if times > 1]
+    if repeated:
+        raise ValueError(f"`{repeated[0]}` is there twice.")
+    return dict(pairs)
+
+
+class _OptionsLoader(yaml.SafeLoader):
+    """YAML's safe part, without names that are there twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        _named_once([(self.construct_object(key, deep=True), None) for key, _ in node.value])
+        return super().construct_mapping(node, deep)
+
+
 def _words_of_file(path: Path) -> list[str]:
     """The options of a file, as words of a command line."""
     try:
         text = path.read_text(encoding="utf-8")
-        values = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
-    except (UnicodeDecodeError, json.JSONDecodeError, yaml.YAMLError) as error:
+        if path.suffix == ".json":
+            values = json.loads(text, object_pairs_hook=_named_once)
+        else:
+            values = yaml.load(text, _OptionsLoader)
+    except _UNREADABLE as error:
         raise ValueError(f"{path} can't be read: {error}") from error
     if not isinstance(values, dict):
         raise ValueError(f"{path} must hold options by name, such as `max_steps: 1000`.")
@@ -170,6 +194,8 @@ def _words_of_file(path: Path) -> list[str]:
     words = []
     for name, value in values.items():
         if isinstance(value, (list, dict)):
-            raise ValueError(f"{path}: `{name}` must be one value; got {value!r}.")
-        words += [f"--{name}", str(value)] if value is not None else []
+            # Without the value: a few lines of YAML can stand for gigabytes of it.
+            raise ValueError(f"{path}: `{name}` must be one value; got a {type(value).__name__}.")
+        # One word, so that a value that starts with a dash is not taken for an option.
+        words += [f"--{name}={value}"] if value is not None else []
     return words

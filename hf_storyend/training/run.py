@@ -24,7 +24,7 @@ from ..directories import written_aside
 from ..evaluation import Evaluation, EvaluationOptions, evaluate
 from ..modeling import EndingGenerationOutput, IncrementalEncoderForEndingGeneration
 from .acceleration import build_accelerator, from_main_process, main_process_writes, start_trackers
-from .checkpoints import Checkpoint, load_checkpoint, save_checkpoint
+from .checkpoints import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
 from .data import build_model, load_training_data
 from .history import History
 from .interruption import StopSignals, TrainingInterrupted
@@ -226,15 +226,21 @@ class TrainingRun:
         start = choose_start(self.options, self.accelerator)
         if start is not None:
             checkpoint = load_checkpoint(start)
-            check_identity(start, checkpoint.state["identity"], self.identity)
-            load_weights(self.module, checkpoint.weights)
-            load_optimizer_state(self.module, self.optimizer, checkpoint.optimizer)
-            self.recipe.load_state_dict(checkpoint.state["recipe"])
-            if self.accelerator.scaler is not None:
-                self.accelerator.scaler.load_state_dict(checkpoint.state["scaler"])
-            self.state = RunState(**checkpoint.state["run"])
+            try:
+                self._restore(start, checkpoint)
+            except (LookupError, TypeError, AttributeError, RuntimeError) as error:
+                raise CheckpointError(f"{start} is not a checkpoint of such a run: {error!r}") from error
         self.history.go_back(self.state.step if start is not None else -1)
         write_options(self.options, self.accelerator)
+
+    def _restore(self, start: Path, checkpoint: Checkpoint) -> None:
+        check_identity(start, checkpoint.state["identity"], self.identity)
+        load_weights(self.module, checkpoint.weights)
+        load_optimizer_state(self.module, self.optimizer, checkpoint.optimizer)
+        self.recipe.load_state_dict(checkpoint.state["recipe"])
+        if self.accelerator.scaler is not None:
+            self.accelerator.scaler.load_state_dict(checkpoint.state["scaler"])
+        self.state = RunState(**checkpoint.state["run"])
 
     def _begin(self, update: Update) -> None:
         self._update, self._losses = update, []

@@ -148,8 +148,10 @@ def test_only_deterministic_kernels(finished, prepared, tmp_path):
 
 @pytest.mark.slow
 def test_a_compiled_model_trains(finished, prepared, tmp_path):
-    options = small_options(prepared, tmp_path / "run", torch_compile=True, dropout=0.0, max_steps=4, eval_steps=2)
-    plain = small_options(prepared, tmp_path / "plain", dropout=0.0, max_steps=4, eval_steps=2)
+    """Two updates are two shapes, each of which is compiled anew: minutes."""
+    changes = {"dropout": 0.0, "max_steps": 2, "eval_steps": 2, "logging_steps": 1, "num_layers": 1}
+    options = small_options(prepared, tmp_path / "run", torch_compile=True, **changes)
+    plain = small_options(prepared, tmp_path / "plain", **changes)
     train(options)
     train(plain)
     losses = [[event["loss"] for event in events(each) if "loss" in event] for each in (options, plain)]

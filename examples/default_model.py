@@ -1,0 +1,100 @@
+"""
+Make the model that comes with the package, from data that can't come with it:
+
+    python examples/default_model.py --stories rocstories/ --conceptnet conceptnet-assertions-5.7.0.csv.gz \\
+        --glove glove.6B.100d.txt --output default_model
+
+Hours on one core. Stopped in whatever way, the same command goes on from where it was. The model is in OUTPUT/model:
+weights in half precision, tokenizer, knowledge, and a card with what was measured on the stories of the split `test`.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import yaml
+
+from hf_storyend import IncrementalEncoderForEndingGeneration, StoryEndingPipeline
+from hf_storyend.compact import save_compact
+from hf_storyend.data.embedded import embedded_stories
+from hf_storyend.evaluation import EvaluationOptions, evaluate_pretrained, save_evaluation
+from hf_storyend.hub import render_card_of
+from hf_storyend.modeling import IncrementalEncoderTokenizer
+from hf_storyend.preparation import PreparationOptions, prepare
+from hf_storyend.training import TrainingOptions, TrainingRun
+
+NUM_SHOWN = 20
+
+
+def train(options: TrainingOptions, stop_after: int | None) -> Path:
+    """A run, or its first updates only; returns the directory of its best model so far."""
+    with TrainingRun(options) as run:
+        for update in run.updates():
+            for batch in update.batches():
+                run.backward(run.model(**batch))
+            run.step()
+            if run.state.step == stop_after:
+                return Path(options.output_dir) / "best"
+        run.finish()
+    return Path(options.output_dir)
+
+
+def train_all(recipe: dict, prepared: Path, output: Path) -> Path:
+    """The runs of the recipe, each from the model of the one before; those that are done are not done again."""
+    model = None
+    for number, own in enumerate(recipe["runs"], start=1):
+        settings = {**recipe["shared"], **own}
+        stop_after = settings.pop("stop_after", None)
+        directory = output / f"run_{number}"
+        done = directory / "best" if stop_after else directory
+        if not ((directory / f"checkpoint-{stop_after}").is_dir() or (directory / "metrics.json").is_file()):
+            start = None if model is None else str(model)
+            options = TrainingOptions(
+                prepared=str(prepared), output_dir=str(directory), model_name_or_path=start, **settings
+            )
+            done = train(options, stop_after)
+        model = done
+    return model
+
+
+def write_card(model: Path, run: Path) -> None:
+    """The card that the run's numbers make, with endings that nobody picked: those of the first embedded stories."""
+    stories = embedded_stories()[:NUM_SHOWN]
+    pipeline = StoryEndingPipeline(
+        model=IncrementalEncoderForEndingGeneration.from_pretrained(model),
+        tokenizer=IncrementalEncoderTokenizer.from_pretrained(model),
+    )
+    rows = [
+        f"| {' '.join(story['context'])} | {pipeline(tuple(story['context']))[0]['ending']} |" for story in stories
+    ]
+    endings = "\n".join(("| story | ending |", "| --- | --- |", *rows))
+    intro = f"The first {NUM_SHOWN} stories that come with `hf_storyend`, which it was not trained on."
+    text = f"## {NUM_SHOWN} endings, not picked\n\n{intro}\n\n{endings}\n\n## Limitations"
+    (model / "README.md").write_text(render_card_of(run).replace("## Limitations", text), encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
+    parser.add_argument("--stories", required=True, help="what `storyend prepare --stories` takes")
+    parser.add_argument("--conceptnet", required=True, nargs="+", help="files with triples")
+    parser.add_argument("--glove", required=True, help="word vectors, of 100 numbers to stay small")
+    parser.add_argument("--recipe", default=Path(__file__).with_suffix(".yaml"), type=Path, help="options of the runs")
+    parser.add_argument("--output", default=Path("default_model"), type=Path, help="directory for all that is made")
+    arguments = parser.parse_args()
+    recipe = yaml.safe_load(arguments.recipe.read_text(encoding="utf-8"))
+
+    prepared, model = arguments.output / "prepared", arguments.output / "model"
+    sources = PreparationOptions(
+        stories=arguments.stories, conceptnet=tuple(arguments.conceptnet), glove=arguments.glove
+    )
+    prepare(sources, prepared)
+    trained = train_all(recipe, prepared, arguments.output)
+    save_compact(trained, model, **recipe["generation"])
+    result = evaluate_pretrained(str(model), str(prepared), options=EvaluationOptions(confidence=1000))
+    save_evaluation(result, trained, name="default model", dataset_id="rocstories", split="test")
+    write_card(model, trained)
+    print(json.dumps(result.metrics, indent=1))
+
+
+if __name__ == "__main__":
+    main()

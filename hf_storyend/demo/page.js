@@ -1,0 +1,18 @@
+() => {
+  // Ctrl+Enter (or Cmd+Enter) writes, wherever the cursor is.
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault();
+    document.querySelector("#write").click();
+  });
+  // Arrows walk along a choice, as everywhere else: Gradio's buttons do not know that they belong together.
+  const steps = { ArrowUp: -1, ArrowLeft: -1, ArrowDown: 1, ArrowRight: 1 };
+  document.addEventListener("keydown", (event) => {
+    if (!(event.key in steps) || event.target.type !== "radio") return;
+    event.preventDefault();
+    const buttons = [...event.target.closest("fieldset").querySelectorAll("input[type=radio]")];
+    const next = buttons.at((buttons.indexOf(event.target) + steps[event.key]) % buttons.length);
+    next.focus();
+    next.click();
+  });
+}

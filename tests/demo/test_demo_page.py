@@ -1,0 +1,251 @@
+"""The page in a real browser: by mouse, by keys and on a phone, with friendly and with hostile stories."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+pytest.importorskip("selenium", reason="selenium is not installed")
+pytest.importorskip("gradio", reason="gradio is not installed")
+
+from demo.demo_server import running_demo  # noqa: E402
+from selenium import webdriver  # noqa: E402
+from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
+from selenium.webdriver.common.by import By  # noqa: E402
+from selenium.webdriver.common.keys import Keys  # noqa: E402
+from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(
+        not (shutil.which("chromium") and shutil.which("chromedriver")),
+        reason="no Chromium here: apt-get install chromium chromium-driver",
+    ),
+]
+STORY = "Anna put a cake in the oven.\nThe cake in the oven was burnt."
+HOSTILE = (
+    "Anna saw </td></iframe><script>window.hacked=1</script> <img src=x onerror=window.hacked=1> "
+    "\n${window.hacked=1} {{constructor}} in the oven."
+)
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    options = webdriver.ChromeOptions()
+    # Containers have neither user namespaces for its sandbox nor much shared memory.
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1200,1000"):
+        options.add_argument(argument)
+    options.binary_location = shutil.which("chromium")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(scope="module")
+def address(model_folder, plain_folder):
+    with running_demo([model_folder, plain_folder]) as server:
+        yield server.address
+
+
+class Page:
+    """What a person sees of the page and does to it."""
+
+    def __init__(self, driver):
+        self.driver = driver
+
+    def all(self, selector):
+        return self.driver.find_elements(By.CSS_SELECTOR, selector)
+
+    def one(self, selector):
+        (element,) = self.all(selector)
+        return element
+
+    def text(self, selector):
+        return " ".join(element.text for element in self.all(selector))
+
+    def wait(self, condition):
+        return WebDriverWait(self.driver, 60, 0.05).until(lambda _: condition())
+
+    def fill(self, selector, text):
+        self.one(selector).send_keys(Keys.CONTROL, "a")
+        self.one(selector).send_keys(Keys.DELETE)
+        # Typed characters would start new lines only with the Shift key.
+        self.driver.execute_script("arguments[0].focus()", self.one(selector))
+        self.driver.execute_cdp_cmd("Input.insertText", {"text": text})
+
+    def choose(self, group, name):
+        (label,) = [label for label in self.all(f"#{group} label") if label.text == name]
+        label.click()
+
+    def open(self, name):
+        self.one(f"#{name} > button").click()
+
+    def open_tab(self, name):
+        (tab,) = [tab for tab in self.all("[role=tab]") if tab.text == name]
+        tab.click()
+
+    def press(self, *keys):
+        chain = ActionChains(self.driver)
+        for key in keys[:-1]:
+            chain.key_down(key)
+        chain.send_keys(keys[-1])
+        for key in keys[:-1]:
+            chain.key_up(key)
+        chain.perform()
+
+    def write(self):
+        self.one("#write").click()
+        self.wait(lambda: self.text("#ending"))
+
+
+@pytest.fixture
+def page(chromium, address):
+    chromium.get_log("browser")
+    chromium.get(address)
+    page = Page(chromium)
+    page.wait(lambda: page.all("#story textarea") and page.all("#write"))
+    yield page
+    assert [entry for entry in chromium.get_log("browser") if entry["level"] == "SEVERE"] == []
+
+
+def test_a_click_gives_an_ending_and_the_evidence_for_each_word(page):
+    assert page.text("#results") == ""
+    page.write()
+    rows = page.all("#evidence tbody tr")
+    assert rows and all(row.find_elements(By.CSS_SELECTOR, ".read.state") for row in rows)
+    assert "Log probability" in page.text("#evidence")
+    assert page.text("#message") == ""
+
+
+def test_nothing_is_fetched_from_elsewhere(page, address):
+    page.write()
+    names = page.driver.execute_script("return performance.getEntriesByType('resource').map((entry) => entry.name)")
+    assert names and all(name.startswith((address, "data:")) for name in names)
+
+
+def test_keys_are_enough(page):
+    active = lambda: page.driver.switch_to.active_element  # noqa: E731
+    page.wait(lambda: active().tag_name == "textarea")
+    page.press(Keys.CONTROL, Keys.ENTER)
+    page.wait(lambda: page.text("#ending"))
+    page.press(Keys.TAB)
+    assert active().get_attribute("value") == "greedy"
+    page.press(Keys.ARROW_LEFT)
+    assert active().get_attribute("value") == "samples"
+    page.press(Keys.TAB)
+    assert active().get_attribute("id") == "write"
+    page.press(Keys.ENTER)
+    page.wait(lambda: len(page.all("#endings input")) == 3)
+    page.press(Keys.TAB)
+    first = page.text("#ending")
+    assert active().get_attribute("type") == "radio"
+    page.press(Keys.ARROW_DOWN)
+    page.wait(lambda: page.text("#ending") not in ("", first))
+    # Each of the three is a stop of its own.
+    page.press(Keys.TAB)
+    page.press(Keys.TAB)
+    assert active().get_attribute("role") == "tab"
+
+
+def test_shift_enter_in_the_story_writes(page):
+    page.wait(lambda: page.driver.switch_to.active_element.tag_name == "textarea")
+    page.press(Keys.SHIFT, Keys.ENTER)
+    page.wait(lambda: page.text("#ending"))
+
+
+def test_another_system_writes_when_chosen(page):
+    page.choose("system", "plain (hlstm-copy)")
+    page.write()
+    assert "Copied from" in page.text("#evidence") and "Triples it read" not in page.text("#evidence")
+
+
+def test_each_tab_is_made_when_opened_and_the_frame_can_be_looked_around_in(page):
+    page.fill("#story textarea", STORY)
+    page.write()
+    page.open_tab("Look around")
+    page.wait(lambda: page.all("#page iframe"))
+    page.driver.switch_to.frame(page.one("#page iframe"))
+    page.wait(lambda: page.all("button.word"))
+    page.all(".sentence.ending button.word")[1].click()
+    assert page.text("#chosen") == page.all(".sentence.ending button.word")[1].text
+    page.driver.switch_to.default_content()
+    for name in ("clues", "attention"):
+        page.open_tab(name.capitalize())
+        page.wait(lambda name=name: page.all(f"#{name} img"))
+        width = "return arguments[0].decode().then(() => arguments[0].naturalWidth)"
+        assert page.driver.execute_script(width, page.one(f"#{name} img")) > 300
+
+
+def test_a_new_ending_takes_the_old_pictures_away(page):
+    page.write()
+    page.open_tab("Clues")
+    page.wait(lambda: page.all("#clues img"))
+    page.fill("#story textarea", STORY)
+    page.one("#write").click()
+    page.wait(lambda: page.one("[role=tab][aria-selected=true]").text == "Evidence")
+    assert not page.all("#clues img")
+
+
+def test_own_triples_are_used_and_a_bad_one_is_named(page):
+    page.fill("#story textarea", STORY)
+    page.open("own")
+    page.wait(lambda: page.one("#triples textarea").is_displayed())
+    page.fill("#triples textarea", "oven, Causes, smoke\noven, Causes")
+    page.one("#write").click()
+    page.wait(lambda: "Triple 2 must be head, relation, tail" in page.text("#message"))
+    assert page.text("#results") == ""
+    page.fill("#triples textarea", "oven, Causes, smoke")
+    page.write()
+    assert "Without your triples:" in page.text("#ending")
+    assert page.text("#message") == ""
+
+
+@pytest.mark.parametrize(("story", "problem"), [("", "The story is empty"), ("?! 🎂", "The story has no words")])
+def test_a_story_that_is_none_is_told_in_the_page(page, story, problem):
+    page.write()
+    page.fill("#story textarea", story)
+    page.one("#write").click()
+    page.wait(lambda: problem in page.text("#message [role=alert]"))
+    assert page.text("#results") == ""
+    assert "Traceback" not in page.driver.page_source
+
+
+def test_the_story_is_shown_as_it_is_and_never_runs(page):
+    page.fill("#story textarea", HOSTILE)
+    page.choose("system", "plain (hlstm-copy)")
+    page.write()
+    for name in ("Look around", "Clues", "Attention"):
+        page.open_tab(name)
+    page.wait(lambda: page.all("#attention img") and page.all("#clues img") and page.all("#page iframe"))
+    assert page.driver.execute_script("return window.hacked") is None
+    assert page.all("#results script, #results img[src=x]") == []
+    page.driver.switch_to.frame(page.one("#page iframe"))
+    try:
+        assert page.driver.execute_script("return window.hacked") is None
+        assert "script" in page.driver.find_element(By.ID, "story").get_property("textContent")
+    finally:
+        page.driver.switch_to.default_content()
+
+
+def test_an_example_goes_into_the_story(page):
+    page.all("#examples button")[1].click()
+    page.wait(lambda: "Halloween" in page.one("#story textarea").get_property("value"))
+
+
+def test_on_a_phone_the_ending_stands_below_the_button_and_nothing_is_cut_off(page):
+    metrics = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    try:
+        page.choose("mode", "Samples")
+        page.write()
+        button, ending = page.one("#write").rect, page.one("#results").rect
+        assert 0 < ending["y"] - (button["y"] + button["height"]) < 60
+        assert page.one("#options").rect["y"] > ending["y"]
+        assert all(label.rect["height"] >= 44 for label in page.all("#endings label"))
+        for name in ("Evidence", "Look around", "Clues"):
+            page.open_tab(name)
+            assert page.driver.execute_script("return document.documentElement.scrollWidth") == 390
+    finally:
+        page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
