@@ -78,6 +78,7 @@ def main() -> None:
     parser.add_argument("--stories", required=True, help="what `storyend prepare --stories` takes")
     parser.add_argument("--conceptnet", required=True, nargs="+", help="files with triples")
     parser.add_argument("--glove", required=True, help="word vectors, of 100 numbers to stay small")
+    parser.add_argument("--cloze", help="Story Cloze file, to answer its questions, too")
     parser.add_argument("--recipe", default=Path(__file__).with_suffix(".yaml"), type=Path, help="options of the runs")
     parser.add_argument("--output", default=Path("default_model"), type=Path, help="directory for all that is made")
     arguments = parser.parse_args()
@@ -90,7 +91,9 @@ def main() -> None:
     prepare(sources, prepared)
     trained = train_all(recipe, prepared, arguments.output)
     save_compact(trained, model, **recipe["generation"])
-    result = evaluate_pretrained(str(model), str(prepared), options=EvaluationOptions(confidence=1000))
+    result = evaluate_pretrained(
+        str(model), str(prepared), cloze=arguments.cloze, options=EvaluationOptions(confidence=1000)
+    )
     save_evaluation(result, trained, name="default model", dataset_id="rocstories", split="test")
     write_card(model, trained)
     print(json.dumps(result.metrics, indent=1))

@@ -1,0 +1,50 @@
+"""`examples/default_model.py` on data small enough for a test: run, stopped between its parts, and run again."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hf_storyend import IncrementalEncoderForEndingGeneration
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+@pytest.fixture
+def sources(tmp_path):
+    """Three words with vectors, one triple, and a recipe of two runs of two updates."""
+    (tmp_path / "triples.tsv").write_text("/r/UsedFor\toven\tcake\n")
+    (tmp_path / "glove.txt").write_text("the 0.1 0.2 0.3\noven 0.3 0.1 0.2\ncake 0.2 0.3 0.1\n")
+    shared = {"max_eval_samples": 2, "max_train_samples": 16, "logging_steps": 1, "hidden_size": 8, "num_layers": 1}
+    runs = [
+        {"system": "ie-msa-ca", "max_steps": 4, "eval_steps": 2, "checkpoint_every": 2, "stop_after": 2},
+        {"system": "ie-msa-ca-copy", "max_steps": 2},
+    ]
+    (tmp_path / "recipe.yaml").write_text(yaml.dump({"shared": shared, "runs": runs, "generation": {"num_beams": 2}}))
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_it_makes_a_compact_model_with_its_card_and_does_nothing_twice(sources):
+    command = [sys.executable, str(EXAMPLES / "default_model.py"), "--stories", "embedded"]
+    command += ["--conceptnet", "triples.tsv", "--glove", "glove.txt", "--recipe", "recipe.yaml", "--output", "made"]
+    first = subprocess.run(command, cwd=sources, capture_output=True, text=True)
+    assert first.returncode == 0, first.stderr
+    model = IncrementalEncoderForEndingGeneration.from_pretrained(sources / "made" / "model")
+    assert model.config.copy and model.config.embedding_size == 3 and model.generation_config.num_beams == 2
+    card = (sources / "made" / "model" / "README.md").read_text()
+    assert "20 endings, not picked" in card and "ie-msa-ca-copy" in card
+    logs = [(sources / "made" / f"run_{number}" / "train_log.jsonl").read_text() for number in (1, 2)]
+    again = subprocess.run(command, cwd=sources, capture_output=True, text=True)
+    assert again.returncode == 0, again.stderr
+    assert logs == [(sources / "made" / f"run_{number}" / "train_log.jsonl").read_text() for number in (1, 2)]
+    numbers = [json.loads(result.stdout[result.stdout.index("{\n") :]) for result in (first, again)]
+    assert numbers[0]["perplexity"] == numbers[1]["perplexity"]
+
+
+def test_the_recipe_of_the_package_s_model_can_be_read():
+    recipe = yaml.safe_load((EXAMPLES / "default_model.yaml").read_text())
+    assert [run["system"] for run in recipe["runs"]] == ["ie-msa-ca", "ie-msa-ca-copy", "ie-msa-ca-copy"]
