@@ -6,7 +6,7 @@ import pytest
 import torch
 from story_cases import tiny_config
 from system_cases import NEW_SYSTEMS, batch_for, tiny_system
-from test_remote_code import LOAD_AND_GENERATE, STORY, WITHOUT_PACKAGE, run
+from test_remote_code import STORY, WITHOUT_PACKAGE, run
 from transformers import AutoModel
 from typer.testing import CliRunner
 
@@ -83,22 +83,38 @@ def test_saved_and_loaded_it_is_the_same(name, tmp_path):
     torch.testing.assert_close(loaded(**batch).logits, model(**batch).logits, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["seq2seq", "hlstm-msa-ca", "hlstm-copy", "ie-msa-ca-copy"])
-def test_round_trip_without_the_package(name, tokenizer, tmp_path):
-    system = find_system(name)
-    tokenizer.num_copy_slots = COPY_SLOTS if system.copy else 0
-    torch.manual_seed(0)
-    config = IncrementalEncoderConfig.for_tokenizer(tokenizer, embedding_size=8, hidden_size=12, **system.settings)
-    model = IncrementalEncoderForEndingGeneration(config).eval()
-    model.save_pretrained(tmp_path / "saved")
-    tokenizer.save_pretrained(tmp_path / "saved")
-    expected = model.generate(**tokenizer(STORY, return_tensors="pt"), max_new_tokens=8, num_beams=2).tolist()
-    folder, home = str(tmp_path / "saved"), tmp_path / "home"
-    result = run(WITHOUT_PACKAGE + LOAD_AND_GENERATE, folder, STORY, str(tmp_path / "again"), home=home)
+LOAD_ALL = """
+from pathlib import Path
+folders, story = sys.argv[1:-1], sys.argv[-1]
+endings = {}
+for folder in map(Path, folders):
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
+    model = AutoModel.from_pretrained(folder, trust_remote_code=True)
+    ids = model.generate(**tokenizer(story, return_tensors="pt"), max_new_tokens=8, num_beams=2)
+    endings[folder.name] = ids.tolist()
+    model.save_pretrained(folder / "again")
+print(json.dumps(endings))
+"""
+
+
+def test_round_trip_of_every_system_without_the_package(tokenizer, tmp_path):
+    models, expected = {}, {}
+    for name, system in SYSTEMS.items():
+        tokenizer.num_copy_slots = COPY_SLOTS if system.copy else 0
+        torch.manual_seed(0)
+        config = IncrementalEncoderConfig.for_tokenizer(tokenizer, embedding_size=8, hidden_size=12, **system.settings)
+        models[name] = IncrementalEncoderForEndingGeneration(config).eval()
+        models[name].save_pretrained(tmp_path / name)
+        tokenizer.save_pretrained(tmp_path / name)
+        ids = models[name].generate(**tokenizer(STORY, return_tensors="pt"), max_new_tokens=8, num_beams=2)
+        expected[name] = ids.tolist()
+    folders = [str(tmp_path / name) for name in SYSTEMS]
+    result = run(WITHOUT_PACKAGE + LOAD_ALL, *folders, STORY, home=tmp_path / "home")
     assert result.returncode == 0, result.stderr
-    assert json.loads(result.stdout.splitlines()[-1])["endings"] == [expected, expected]
-    loaded = AutoModel.from_pretrained(tmp_path / "again")
-    assert loaded.config.to_diff_dict() == model.config.to_diff_dict()
+    assert json.loads(result.stdout.splitlines()[-1]) == expected
+    for name, model in models.items():
+        loaded = AutoModel.from_pretrained(tmp_path / name / "again")
+        assert loaded.config.to_diff_dict() == model.config.to_diff_dict()
 
 
 @every
