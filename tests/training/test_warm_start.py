@@ -52,10 +52,11 @@ def test_words_of_another_vocabulary_keep_their_own_rows(trained, tmp_path):
     model, tokenizer = build(tmp_path / "larger", model_name_or_path=str(trained))
     theirs = IncrementalEncoderTokenizer.from_pretrained(trained).get_vocab()
     assert len(theirs) == 300 and len(tokenizer) == 500
+    learnt, start, now = weights(trained), fresh.state_dict(), model.state_dict()
     for name in ("encoder.embed_tokens.weight", "lm_head.weight", "lm_head.bias"):
         for word, row in tokenizer.get_vocab().items():
-            expected = weights(trained)[name][theirs[word]] if word in theirs else fresh.state_dict()[name][row]
-            assert torch.equal(model.state_dict()[name][row], expected), (name, word)
+            expected = learnt[name][theirs[word]] if word in theirs else start[name][row]
+            assert torch.equal(now[name][row], expected), (name, word)
 
 
 def test_another_size_is_refused_by_name(prepared, trained):
