@@ -36,9 +36,7 @@ def test_it_computes_in_single_precision_and_writes_the_same_every_time(loaded):
     model, tokenizer = loaded
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
     inputs = tokenizer(list(EXAMPLE_STORIES), return_tensors="pt")
-    endings = tokenizer.batch_decode(
-        model.generate(**inputs), skip_special_tokens=True, context=list(EXAMPLE_STORIES)
-    )
+    endings = tokenizer.batch_decode(model.generate(**inputs), skip_special_tokens=True, context=list(EXAMPLE_STORIES))
     for ending in endings:
         assert re.fullmatch(r"[A-Z][^<>]*[.!?\"']", ending), ending
         assert 3 <= len(ending.split()) <= 30

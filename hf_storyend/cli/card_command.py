@@ -9,7 +9,13 @@ import typer
 
 
 def card(
-    model: Annotated[Path, typer.Argument(help="Directory of a model, with what its run and evaluation left there.")],
+    model: Annotated[
+        Path | None,
+        typer.Argument(
+            help="Directory of a model, with what its run and evaluation left there; by default the card that the "
+            "package's own model has."
+        ),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option(help="Write it there, such as MODEL/README.md; else print it.")
     ] = None,
@@ -19,10 +25,13 @@ def card(
 
     Example: `storyend card my_model --output my_model/README.md`
     """
+    from hf_storyend import default_model
     from hf_storyend.directories import replace_file
     from hf_storyend.hub import render_card_of
+    from hf_storyend.hub.card import card_of
 
-    text = render_card_of(model)
+    # The files that the card of the package's model was made from are not part of the package.
+    text = card_of(Path(default_model())) if model is None else render_card_of(model)
     if output is None:
         typer.echo(text)
     else:

@@ -9,13 +9,17 @@ import typer
 from rich.console import Console
 from rich.markdown import Markdown
 
+from .models import find_model
+
 
 def evaluate(
-    model: Annotated[str, typer.Argument(help="Directory of a model, or its name on the Hub.")],
+    model: Annotated[
+        str | None, typer.Argument(help="Directory of a model, or its name on the Hub; by default the package's own.")
+    ] = None,
     data: Annotated[
         str,
         typer.Option(help="Stories: whatever `storyend prepare --stories` takes, or a directory that it has written."),
-    ],
+    ] = "embedded",
     split: Annotated[str, typer.Option(help="Which of their splits.")] = "test",
     output: Annotated[
         Path | None, typer.Option(help="Directory for the numbers, the table, the endings and files for the Hub.")
@@ -51,6 +55,7 @@ def evaluate(
 
     Example: `storyend evaluate my_model --data prepared --num-beams 4 --cloze cloze_test_val.csv --output results`
     """
+    model_name = find_model(model)
     from accelerate import Accelerator
 
     from hf_storyend.evaluation import EvaluationOptions, evaluate_pretrained, save_evaluation
@@ -70,11 +75,11 @@ def evaluate(
     )
     accelerator = Accelerator()
     result = evaluate_pretrained(
-        model, data, split=split, accelerator=accelerator, cloze=cloze, baseline=baseline, options=options
+        model_name, data, split=split, accelerator=accelerator, cloze=cloze, baseline=baseline, options=options
     )
     if not accelerator.is_main_process:
         return
-    title = name or Path(model).name
+    title = name or Path(model_name).name
     if output is not None:
         save_evaluation(result, output, name=title, dataset_id=dataset_id or Path(data).stem, split=split)
     if as_json:

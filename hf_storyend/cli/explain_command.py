@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.markdown import Markdown
 
+from .models import find_model
 from .triples import parse_triples
 
 if TYPE_CHECKING:
@@ -27,8 +28,17 @@ class FileFormat(StrEnum):
 
 
 def explain(
-    model: Annotated[str, typer.Argument(help="Directory of a model, or its name on the Hub.")],
-    story: Annotated[str, typer.Argument(help="The story, all its sentences in one string.")],
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[MODEL] [STORY]",
+            help="The story, all its sentences in one string; before it, if you like, the model. By default a story "
+            "of our own.",
+        ),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Directory of a model, or its name on the Hub; by default the package's own.")
+    ] = None,
     output: Annotated[
         Path | None, typer.Option(help="Directory for the explanation as files, pictures and a page among them.")
     ] = None,
@@ -55,10 +65,14 @@ def explain(
 
     With a change (a triple more, a triple or a sentence less) also what becomes of the ending.
 
-    Example: `storyend explain my_model "Mei put a cake in the oven. She fell asleep." --output why`
+    Example: `storyend explain "Mei put a cake in the oven. She fell asleep." --model my_model --output why`
     """
+    model_name, story = _model_and_story(words or [], model)
+    name = find_model(model_name)
     from transformers import AutoModel, AutoTokenizer
+    from transformers.utils import logging
 
+    from hf_storyend.example_stories import EXAMPLE_STORIES
     from hf_storyend.explanation import FORMATS, check_formats, counterfactual, save_counterfactual, save_explanation
     from hf_storyend.explanation import explain as explain_story
 
@@ -73,18 +87,33 @@ def explain(
         "with_triples": parse_triples("--triple", triple),
     }
     generation: dict[str, Any] = {} if num_beams is None else {"num_beams": num_beams}
-    network, tokenizer = AutoModel.from_pretrained(model), AutoTokenizer.from_pretrained(model)
+    logging.disable_progress_bar()
+    text = EXAMPLE_STORIES[0] if story is None else story
+    network, tokenizer = AutoModel.from_pretrained(name), AutoTokenizer.from_pretrained(name)
     if all(change is None for change in changes.values()):
-        explanation = explain_story(network, tokenizer, story, **generation)
+        explanation = explain_story(network, tokenizer, text, **generation)
         _show(explanation.to_json() if as_json else explanation.to_markdown(max_reads), as_json)
         if output is not None:
             save_explanation(explanation, output, formats)
         return
-    compared = counterfactual(network, tokenizer, story, **changes, **generation)
+    compared = counterfactual(network, tokenizer, text, **changes, **generation)
     pages = (compared.original.to_markdown(max_reads), compared.changed.to_markdown(max_reads), compared.to_markdown())
     _show(compared.to_json() if as_json else "\n".join(pages), as_json)
     if output is not None:
         save_counterfactual(compared, output, formats)
+
+
+def _model_and_story(words: list[str], model: str | None) -> tuple[str | None, str | None]:
+    """What the arguments mean: a story, or a model and a story; None is what was not given."""
+    if len(words) > 2:
+        raise ValueError(f"{len(words)} arguments were given: put quotation marks around the story.")
+    if len(words) == 2 and model is not None:
+        raise ValueError(f"Two models were given, {words[0]!r} and {model!r}: give one, and a story.")
+    if len(words) == 2:
+        return words[0], words[1]
+    if words and len(words[0].split()) == 1:
+        raise ValueError(f"{words[0]!r} is no story. If it is a model, give it as `--model`, or a story behind it.")
+    return model, words[0] if words else None
 
 
 def _show(text: str, is_plain: bool) -> None:

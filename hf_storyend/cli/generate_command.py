@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from .models import find_model
 from .triples import parse_triples
 
 
@@ -39,16 +40,15 @@ def generate(
     Example: `storyend generate "Mei put a cake in the oven. She fell asleep." --num-endings 3 --sample`
     """
     generation = _generation_options(num_endings, num_beams, sample, temperature)
-    triples = parse_triples("--triple", triple)
+    name, triples = find_model(model), parse_triples("--triple", triple)
     import torch
     from transformers import AutoModel, AutoTokenizer
     from transformers.utils import logging
 
-    from hf_storyend import StoryEndingPipeline, default_model
+    from hf_storyend import StoryEndingPipeline
     from hf_storyend.example_stories import EXAMPLE_STORIES
 
     logging.disable_progress_bar()
-    name = model or default_model()
     write = StoryEndingPipeline(model=AutoModel.from_pretrained(name), tokenizer=AutoTokenizer.from_pretrained(name))
     torch.manual_seed(seed)
     texts = stories or list(EXAMPLE_STORIES)

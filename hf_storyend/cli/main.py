@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 import typer
 from rich.console import Console
@@ -25,6 +26,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
+    add_completion=True,
 )
 
 
@@ -33,18 +35,17 @@ def storyend() -> None:
     """Story endings by incremental encoding and commonsense knowledge."""
 
 
-app.command()(generate)
-app.command()(prepare)
-app.command()(evaluate)
-app.command()(explain)
-app.command()(demo)
-app.command()(score)
-app.command()(systems)
-app.command()(compare)
-app.command()(card)
-app.command()(push)
-app.command()(check_code)
-app.add_typer(annotate, name="annotate")
+# The help lists groups and commands in this order.
+COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
+    "Write endings": (generate, explain, demo),
+    "Data and training": (prepare, systems, compare),
+    "Measure": (evaluate, score),
+    "Share": (card, push, check_code),
+}
+for panel, commands in COMMANDS.items():
+    for command in commands:
+        app.command(rich_help_panel=panel)(command)
+app.add_typer(annotate, name="annotate", rich_help_panel="Measure")
 
 
 def main() -> None:

@@ -32,7 +32,6 @@ class KeptTriples(StrEnum):
 
 
 def prepare(
-    output: Annotated[Path, typer.Option(help="Directory to write.")],
     stories: Annotated[
         str,
         typer.Option(
@@ -44,6 +43,7 @@ def prepare(
         list[Path] | None,
         typer.Option(help="Triples: the ConceptNet dump (plain or gzip) or a smaller file. Give it again for more."),
     ] = None,
+    output: Annotated[Path, typer.Option(help="Directory to write.")] = Path("prepared"),
     glove: Annotated[Path | None, typer.Option(help="Word vectors as text, plain or gzip.")] = None,
     vocab_size: Annotated[int, typer.Option(min=5, help="Words, special symbols included.")] = 10_000,
     lower_case: Annotated[bool, typer.Option(help="A vocabulary in lower case, or as written.")] = True,
@@ -73,7 +73,7 @@ def prepare(
     Turn stories, triples and word vectors into a directory that training starts from.
 
     It holds the tokenizer with its knowledge, a model that has learnt nothing yet, the tokenised stories and a report.
-    The same inputs a second time are a cache hit.
+    The same inputs a second time are a cache hit. Without options: the stories and triples of the package.
 
     Example: `storyend prepare --stories rocstories.csv --conceptnet conceptnet-assertions-5.7.0.csv.gz --glove
     glove.6B.200d.txt --num-train 90000 --output prepared`

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -22,6 +23,7 @@ def push(
     allow_changed_code: Annotated[
         bool, typer.Option("--allow-changed-code", help="Push code other than the installed package's.")
     ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what would go up, or went, as JSON.")] = False,
 ) -> None:
     """
     Push a model to the Hugging Face Hub: code, weights, tokenizer, knowledge and card in one commit.
@@ -34,12 +36,26 @@ def push(
 
     if dry_run:
         plan = hub.plan_push(model, repo_id, private=private, branch=revision, allow_changed_code=allow_changed_code)
-        _print_plan(plan)
-        Console().print("A dry run: nothing was pushed.")
+        address, sentence = None, "A dry run: nothing was pushed."
+    else:
+        done = hub.push(model, repo_id, private=private, branch=revision, allow_changed_code=allow_changed_code)
+        plan, address = done.plan, done.commit_url
+        sentence = address or "Nothing to do: all is there already."
+    if as_json:
+        typer.echo(json.dumps({**_names(plan), "commit_url": address}, indent=1))
         return
-    done = hub.push(model, repo_id, private=private, branch=revision, allow_changed_code=allow_changed_code)
-    _print_plan(done.plan)
-    Console().print(escape(done.commit_url or "Nothing to do: all is there already."), soft_wrap=True)
+    _print_plan(plan)
+    Console().print(escape(sentence), soft_wrap=True)
+
+
+def _names(plan: PushPlan) -> dict[str, Any]:
+    kinds = {"new": plan.new, "changed": plan.changed, "removed": plan.removed, "unchanged": plan.unchanged}
+    return {
+        "repo_id": plan.repo_id,
+        "branch": plan.branch,
+        "has_repo": plan.has_repo,
+        **{kind: list(names) for kind, names in kinds.items()},
+    }
 
 
 def _print_plan(plan: PushPlan) -> None:

@@ -10,20 +10,21 @@ import typer
 from rich.console import Console
 from rich.markdown import Markdown
 
+from .models import find_model
 from .system_names import names_of_files
 
 
 def score(
     endings: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Option(
-            help="Endings: text with one a line, or JSON Lines with `ending`. Give it again for more systems."
+            help="Endings: text with one a line, or JSON Lines with `ending`. Give it again for more systems. Needed."
         ),
-    ],
+    ] = None,
     data: Annotated[
         str,
         typer.Option(help="Stories: whatever `storyend prepare --stories` takes, or a directory that it has written."),
-    ],
+    ] = "embedded",
     split: Annotated[str, typer.Option(help="Which of their splits.")] = "test",
     name: Annotated[
         list[str] | None,
@@ -55,6 +56,8 @@ def score(
 
     Example: `storyend score --endings theirs.txt --endings ours.jsonl --data rocstories --name theirs --name ours`
     """
+    if not endings:
+        raise ValueError(f"`--endings` is missing: give a file with an ending for each story of `--data {data}`.")
     from hf_storyend.evaluation import EvaluationOptions, compare_in_table, save_evaluation, score_files
 
     names = name or names_of_files(endings)
@@ -67,7 +70,7 @@ def score(
         dict(zip(names, endings, strict=True)),
         data,
         split=split,
-        model_name=model,
+        model_name=None if model is None else find_model(model),
         baseline=baseline,
         options=options,
     )
