@@ -84,7 +84,8 @@ def main() -> None:
     arguments = parser.parse_args()
     recipe = yaml.safe_load(arguments.recipe.read_text(encoding="utf-8"))
 
-    prepared, model = arguments.output / "prepared", arguments.output / "model"
+    # The card names the stories after this directory.
+    prepared, model = arguments.output / Path(arguments.stories).stem, arguments.output / "model"
     sources = PreparationOptions(
         stories=arguments.stories, conceptnet=tuple(arguments.conceptnet), glove=arguments.glove
     )

@@ -78,7 +78,7 @@ def test_its_card_has_measured_numbers_and_twenty_endings_that_it_writes(loaded)
     rows = dict(re.findall(r"^\| ([^|]+) \| [^|]* \| ([^|]*) \|$", card, flags=re.MULTILINE))
     for metric in ("Perplexity, full softmax", "BLEU-1", "BLEU-2", "Distinct-2, %", "Endings with a repeated pair"):
         (value,) = [value for name, value in rows.items() if name.startswith(metric) and "cased" not in name]
-        assert float(value) > 0
+        assert float(value) >= 0
     shown = card.split("endings, not picked")[1].split("## Limitations")[0]
     stories = re.findall(r"^\| (.+?) \| (.+?) \|$", shown, flags=re.MULTILINE)[2:]
     assert [story for story, _ in stories] == [" ".join(story["context"]) for story in embedded_stories()[:20]]
