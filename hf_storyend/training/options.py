@@ -62,7 +62,7 @@ class TrainingOptions:
     seed: int = _option(0, "Of weights, order and dropout.")
     full_determinism: bool = _option(False, "Only deterministic GPU kernels: slower, the same weights every time.")
     mixed_precision: Literal["no", "fp16", "bf16"] | None = _option(None, "Default: what `accelerate config` says.")
-    torch_compile: bool = _option(False, "Compile forward and backward, anew for each shape of a batch: minutes on a CPU.")
+    torch_compile: bool = _option(False, "Compile the model, anew for each shape of a batch: minutes on a CPU.")
     dataloader_num_workers: int = _option(0, "Processes that make batches; 0: the training process itself.")
 
     eval_steps: int | None = _option(None, "Evaluate every so many updates; default: at the end of each epoch.")
