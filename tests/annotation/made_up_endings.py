@@ -8,7 +8,7 @@ from pathlib import Path
 
 HOSTILE = '</script><img src=x onerror="window.hacked = true">'
 STORIES = [
-    ["Ada lost her key.", "She looked under the mat.", "It was not there.", "Rain began to fall."],
+    ["Ada lost her key.", "She looked under the mat.", "It was not there any more.", "Rain began to fall."],
     [HOSTILE, "=SUM(A1:A9)", "הוא פתח את הדלת.", "A 🎻 played & <b>everyone</b> listened."],
     ["Ben baked bread.", "He forgot the salt.", "His guests arrived.", 'They sat down, "hungry".'],
     ["Cleo ran a race.", "Her shoe came off.", "She did not stop.", "The crowd cheered."],
