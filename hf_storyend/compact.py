@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +27,18 @@ def save_compact(model_directory: str | Path, output: str | Path, **generation: 
     model = IncrementalEncoderForEndingGeneration.from_pretrained(model_directory, dtype=torch.float32)
     _check_range(model)
     model.generation_config.update(**generation)
-    model.save_pretrained(output, max_shard_size="1TB")
-    IncrementalEncoderTokenizer.from_pretrained(model_directory).save_pretrained(output)
-    weights = {name: tensor.half() for name, tensor in load_file(output / _WEIGHTS).items()}
-    save_file(weights, output / _WEIGHTS, metadata={"format": "pt"})
-    for path in output.glob("*.py"):
-        path.unlink()
-    for name in _CONFIGS:
-        _forget_code(output / name)
+    tokenizer = IncrementalEncoderTokenizer.from_pretrained(model_directory)
+    # Aside, so that no file of the user's that stands in `output` is taken for one of the model's.
+    with tempfile.TemporaryDirectory() as aside:
+        model.save_pretrained(aside, max_shard_size="1TB")
+        tokenizer.save_pretrained(aside)
+        _halve(Path(aside) / _WEIGHTS)
+        for name in _CONFIGS:
+            _forget_code(Path(aside) / name)
+        output.mkdir(parents=True, exist_ok=True)
+        for path in Path(aside).iterdir():
+            if path.suffix != ".py":
+                shutil.copyfile(path, output / path.name)
 
 
 def _check_range(model: IncrementalEncoderForEndingGeneration) -> None:
@@ -42,6 +48,11 @@ def _check_range(model: IncrementalEncoderForEndingGeneration) -> None:
             raise ValueError(
                 f"`{name}` has weights that half precision can't hold: the largest is {weight.abs().max()}."
             )
+
+
+def _halve(path: Path) -> None:
+    weights = {name: tensor.half() for name, tensor in load_file(path).items()}
+    save_file(weights, path, metadata={"format": "pt"})
 
 
 def _forget_code(path: Path) -> None:

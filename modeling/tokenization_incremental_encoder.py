@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from .story_padding import (
     unpad_features,
     unpad_words,
 )
+from .vocabulary_files import check_vocabulary, read_forms, read_json, shortened, write_json
 from .words import cased_forms, join_words, normalize_text, split_words
 
 logger = logging.get_logger(__name__)
@@ -85,16 +85,16 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         **kwargs: Any,
     ):
         if vocab is not None:
-            self._ids = _check_vocabulary(dict(vocab), "`vocab`")
+            self._ids = check_vocabulary(dict(vocab), "`vocab`")
         elif vocab_file is not None:
-            self._ids = _check_vocabulary(_read_json(vocab_file), vocab_file)
+            self._ids = check_vocabulary(read_json(vocab_file), vocab_file)
         else:
             raise ValueError("A tokenizer needs words: give `vocab_file` or `vocab`.")
         self._words = {index: word for word, index in self._ids.items()}
         self.do_lower_case = do_lower_case
         self.split_contractions = split_contractions
         self.num_copy_slots = _checked_slots(num_copy_slots)
-        self.word_forms: dict[str, str] = {} if word_forms_file is None else _read_forms(word_forms_file)
+        self.word_forms: dict[str, str] = {} if word_forms_file is None else read_forms(word_forms_file)
         self._knowledge = KnowledgeTable() if knowledge_file is None else KnowledgeTable.load(knowledge_file)
         self._triple_tensors: tuple[torch.Tensor, torch.Tensor] | None = None
         kwargs.setdefault("special_tokens_pattern", "eos")
@@ -330,16 +330,16 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         elif isinstance(story, Sequence) and all(isinstance(sentence, str) for sentence in story):
             sentences = [normalize_text(sentence) for sentence in story]
         else:
-            raise ValueError(f"Story {row} must be a string or a list of sentences; got {_shortened(story)}.")
+            raise ValueError(f"Story {row} must be a string or a list of sentences; got {shortened(story)}.")
         if not sentences:
-            raise ValueError(f"Story {row} is empty: {_shortened(story)}.")
+            raise ValueError(f"Story {row} is empty: {shortened(story)}.")
         return sentences
 
     def _ending_words(self, endings: Any) -> list[list[str]]:
         rows = []
         for row, ending in enumerate(self._as_batch("text_target", endings)):
             if not isinstance(ending, str):
-                raise ValueError(f"Ending {row} must be a string; got {_shortened(ending)}.")
+                raise ValueError(f"Ending {row} must be a string; got {shortened(ending)}.")
             words = self._split(normalize_text(ending))
             if not words:
                 raise ValueError(f"Ending {row} has no word: {ending!r}.")
@@ -559,32 +559,10 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
     def save_vocabulary(self, save_directory: str, filename_prefix: str | None = None) -> tuple[str, ...]:
         folder, prefix = Path(save_directory), f"{filename_prefix}-" if filename_prefix else ""
         paths = {key: folder / f"{prefix}{name}" for key, name in self.vocab_files_names.items()}
-        _write_json(paths["vocab_file"], self._ids)
-        _write_json(paths["word_forms_file"], self.word_forms)
+        write_json(paths["vocab_file"], self._ids)
+        write_json(paths["word_forms_file"], self.word_forms)
         self._knowledge.save(paths["knowledge_file"])
         return tuple(str(path) for path in paths.values())
-
-
-def _read_json(path: str) -> dict[str, Any]:
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is not JSON: {error}.") from error
-    if not isinstance(content, dict):
-        raise ValueError(f"{path} must hold a JSON object; got {type(content).__name__}.")
-    return content
-
-
-def _read_forms(path: str) -> dict[str, str]:
-    forms = _read_json(path)
-    for word, form in forms.items():
-        if not isinstance(form, str):
-            raise ValueError(f"{path}: the form of {word!r} must be a string; got {_shortened(form)}.")
-    return forms
-
-
-def _write_json(path: Path, content: Mapping[str, Any]) -> None:
-    path.write_text(json.dumps(content, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
 
 
 def _checked_slots(num_slots: Any) -> int:
@@ -598,20 +576,6 @@ def _check_sentences(stories: list[list[list[str]]]) -> None:
         for number, words in enumerate(story):
             if not words:
                 raise ValueError(f"Sentence {number + 1} of story {row} has no word.")
-
-
-def _check_vocabulary(ids: dict[str, Any], origin: str) -> dict[str, int]:
-    """Ids must be 0, 1, 2, ...: a hole or a double would give words the vectors of others."""
-    # By type, too: True and 1.0 equal 1, and are no ids.
-    is_whole = all(type(index) is int for index in ids.values())
-    if not is_whole or sorted(ids.values()) != list(range(len(ids))):
-        raise ValueError(f"{origin}: ids must be the whole numbers from 0 to {len(ids) - 1}, each once.")
-    return ids
-
-
-def _shortened(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 IncrementalEncoderTokenizer.register_for_auto_class()

@@ -1,4 +1,6 @@
-"""Shared fixtures: a small tokenizer with knowledge, and a model that fits it."""
+"""Shared fixtures: a small tokenizer with knowledge, a model that fits it, and a browser."""
+
+import shutil
 
 import pytest
 import torch
@@ -62,3 +64,22 @@ def model(tokenizer) -> IncrementalEncoderForEndingGeneration:
     torch.manual_seed(0)
     config = IncrementalEncoderConfig.for_tokenizer(tokenizer, embedding_size=8, hidden_size=12)
     return IncrementalEncoderForEndingGeneration(config).eval()
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """A real browser without a window."""
+    browser, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not (browser and driver):
+        pytest.skip("no Chromium here: apt-get install chromium chromium-driver")
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    # Containers have neither user namespaces for its sandbox nor much shared memory.
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1200,1000"):
+        options.add_argument(argument)
+    options.binary_location = browser
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    window = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    yield window
+    window.quit()

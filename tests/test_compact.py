@@ -49,3 +49,13 @@ def test_weights_out_of_range_are_refused_by_name(saved, tmp_path):
     with pytest.raises(ValueError, match=r"`lm_head\.bias` has weights that half precision can't hold"):
         save_compact(saved, tmp_path / "compact")
     assert not (tmp_path / "compact").exists()
+
+
+def test_what_else_is_in_the_directory_stays(saved, tmp_path):
+    (tmp_path / "compact").mkdir()
+    (tmp_path / "compact" / "mine.py").write_text("mine = 1\n")
+    for _ in range(2):
+        save_compact(saved, tmp_path / "compact", num_beams=3)
+    assert (tmp_path / "compact" / "mine.py").read_text() == "mine = 1\n"
+    loaded = IncrementalEncoderForEndingGeneration.from_pretrained(tmp_path / "compact")
+    assert loaded.generation_config.num_beams == 3

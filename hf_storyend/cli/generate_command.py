@@ -39,7 +39,8 @@ def generate(
 
     Example: `storyend generate "Mei put a cake in the oven. She fell asleep." --num-endings 3 --sample`
     """
-    generation = _generation_options(num_endings, num_beams, sample, temperature)
+    if temperature is not None and not sample:
+        raise ValueError("`--temperature` is for endings drawn at random: give `--sample`, too.")
     name, triples = find_model(model), parse_triples("--triple", triple)
     import torch
     from transformers import AutoModel, AutoTokenizer
@@ -49,7 +50,10 @@ def generate(
     from hf_storyend.example_stories import EXAMPLE_STORIES
 
     logging.disable_progress_bar()
-    write = StoryEndingPipeline(model=AutoModel.from_pretrained(name), tokenizer=AutoTokenizer.from_pretrained(name))
+    network = AutoModel.from_pretrained(name)
+    own_beams = network.generation_config.num_beams or 1
+    generation = _generation_options(num_endings, num_beams, own_beams, sample, temperature)
+    write = StoryEndingPipeline(model=network, tokenizer=AutoTokenizer.from_pretrained(name))
     torch.manual_seed(seed)
     texts = stories or list(EXAMPLE_STORIES)
     known = {} if triples is None else {"triples": triples}
@@ -64,11 +68,9 @@ def generate(
 
 
 def _generation_options(
-    num_endings: int, num_beams: int | None, sample: bool, temperature: float | None
+    num_endings: int, num_beams: int | None, own_beams: int, sample: bool, temperature: float | None
 ) -> dict[str, Any]:
-    if temperature is not None and not sample:
-        raise ValueError("`--temperature` is for endings drawn at random: give `--sample`, too.")
-    if num_endings > 1 and not sample and (num_beams or 1) < num_endings:
+    if not sample and (num_beams or own_beams) < num_endings:
         raise ValueError(f"{num_endings} endings need `--sample` or `--num-beams {num_endings}`.")
     options: dict[str, Any] = {"num_return_sequences": num_endings}
     if sample:

@@ -82,14 +82,14 @@ def build_model(options: TrainingOptions, data: TrainingData) -> IncrementalEnco
     """
     prepared = IncrementalEncoderForEndingGeneration.from_pretrained(data.directory)
     trained = None if options.model_name_or_path is None else _load_trained(options.model_name_or_path)
-    sizes = {name: getattr(options, name) for name in ("hidden_size", "num_layers", "embedding_size")}
+    inherited = ("hidden_size", "num_layers", "embedding_size", "attend_empty_graphs")
+    chosen = {name: getattr(options, name) for name in inherited if getattr(options, name) is not None}
     settings = {
         **prepared.config.to_dict(),
-        **({} if trained is None else {name: getattr(trained[0].config, name) for name in sizes}),
+        **({} if trained is None else {name: getattr(trained[0].config, name) for name in inherited}),
         **find_system(options.system).settings,
-        **{name: size for name, size in sizes.items() if size is not None},
+        **chosen,
         "dropout": options.dropout,
-        "attend_empty_graphs": options.attend_empty_graphs,
         "tie_word_embeddings": options.tie_word_embeddings,
         "encoder_loss_weight": options.encoder_loss_weight,
     }
@@ -102,9 +102,14 @@ def build_model(options: TrainingOptions, data: TrainingData) -> IncrementalEnco
         with torch.no_grad():
             model.get_input_embeddings().weight.copy_(vectors)
     if trained is not None:
-        new = start_from(model, data.tokenizer, *trained)
+        new, unused = start_from(model, data.tokenizer, *trained)
         if new:
             logger.warning("%s has no weights for %s: they start new.", options.model_name_or_path, ", ".join(new))
+        if unused:
+            logger.warning(
+                "%s has %s, which `--system %s` has no place for: they are left out.",
+                *(options.model_name_or_path, ", ".join(unused), options.system),
+            )
     return model
 
 

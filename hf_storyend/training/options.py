@@ -41,7 +41,10 @@ class TrainingOptions:
     )
     dropout: float = _option(0.0, "Dropout on word vectors, between layers and before the vocabulary.")
     tie_word_embeddings: bool = _option(False, "Word vectors as weights of the vocabulary projection.")
-    attend_empty_graphs: bool = _option(True, "Let knowledge attention go to words without triples, too.")
+    attend_empty_graphs: bool | None = _option(
+        None,
+        "Let knowledge attention go to words without triples, too; default: yes, or like the model started from.",
+    )
     encoder_loss_weight: float = _option(1.0, "Weight of the loss on the sentences of the context.")
 
     recipe: Literal["modern", "paper"] = _option(

@@ -18,10 +18,11 @@ def start_from(
     tokenizer: IncrementalEncoderTokenizer,
     trained: IncrementalEncoderForEndingGeneration,
     trained_tokenizer: IncrementalEncoderTokenizer,
-) -> list[str]:
+) -> tuple[list[str], list[str]]:
     """
     Copy the weights of `trained` into `model`; words and relations that it does not know keep what they have. Returns
-    the names of the weights that it has none for, such as those of a copy mechanism. Sizes must agree.
+    the names of the weights that it has none for, such as those of a copy mechanism, and of those of its own that
+    `model` has no place for. Sizes must agree.
     """
     rows = dict.fromkeys(_WORD_ROWS, _row_pairs(_by_id(tokenizer.get_vocab()), _by_id(trained_tokenizer.get_vocab())))
     relations = (tokenizer.knowledge.relations, trained_tokenizer.knowledge.relations)
@@ -37,10 +38,10 @@ def start_from(
             if weight[ours].shape != source.shape:
                 raise ValueError(
                     f"The model to start from has `{name}` of shape {list(learnt[name].shape)}, this one of "
-                    f"{list(weight.shape)}: leave out the options of size, or start from another model."
+                    f"{list(weight.shape)}: take its system and sizes, or start from another model."
                 )
             weight[ours] = source.to(weight.dtype)
-    return new
+    return new, [name for name in learnt if name not in model.state_dict()]
 
 
 def _by_id(vocabulary: dict[str, int]) -> list[str]:

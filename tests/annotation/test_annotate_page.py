@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 from annotation.made_up_endings import ENDINGS, HOSTILE, STORIES, write_endings
 
@@ -12,19 +10,12 @@ from hf_storyend.annotation.sheets import write_sheet
 
 selenium = pytest.importorskip("selenium", reason="selenium is not installed")
 
-from selenium import webdriver  # noqa: E402
 from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(
-        not (shutil.which("chromium") and shutil.which("chromedriver")),
-        reason="no Chromium here: apt-get install chromium chromium-driver",
-    ),
-]
+pytestmark = pytest.mark.browser
 NUM_ITEMS = 8
 
 
@@ -38,19 +29,6 @@ def page(sample, tmp_path_factory) -> str:
     folder = tmp_path_factory.mktemp("sample") / "out"
     write_sample(sample, folder)
     return (folder / "sheets" / "annotate.html").as_uri()
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    options = webdriver.ChromeOptions()
-    # Containers have neither user namespaces for its sandbox nor much shared memory.
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1200,1000"):
-        options.add_argument(argument)
-    options.binary_location = shutil.which("chromium")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
-    yield driver
-    driver.quit()
 
 
 class Page:

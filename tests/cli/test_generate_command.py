@@ -49,6 +49,12 @@ def test_several_stories_and_endings(storyend):
     assert all(endings[0]["ending"] != endings[1]["ending"] for endings in (result["endings"] for result in results))
 
 
+def test_the_model_s_own_beams_count(storyend, saved, model):
+    model.generation_config.num_beams = 3
+    model.save_pretrained(saved)
+    assert len(json.loads(storyend(STORY, "--num-endings", "3", "--json").out)[0]["endings"]) == 3
+
+
 def test_without_a_story_there_are_three_of_our_own(storyend):
     assert [result["story"] for result in json.loads(storyend("--json").out)] == list(EXAMPLE_STORIES)
 

@@ -2,45 +2,23 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 
 pytest.importorskip("selenium", reason="selenium is not installed")
 pytest.importorskip("gradio", reason="gradio is not installed")
 
 from demo.demo_server import running_demo  # noqa: E402
-from selenium import webdriver  # noqa: E402
 from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(
-        not (shutil.which("chromium") and shutil.which("chromedriver")),
-        reason="no Chromium here: apt-get install chromium chromium-driver",
-    ),
-]
+pytestmark = pytest.mark.browser
 STORY = "Anna put a cake in the oven.\nThe cake in the oven was burnt."
 HOSTILE = (
     "Anna saw </td></iframe><script>window.hacked=1</script> <img src=x onerror=window.hacked=1> "
     "\n${window.hacked=1} {{constructor}} in the oven."
 )
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    options = webdriver.ChromeOptions()
-    # Containers have neither user namespaces for its sandbox nor much shared memory.
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1200,1000"):
-        options.add_argument(argument)
-    options.binary_location = shutil.which("chromium")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
-    yield driver
-    driver.quit()
 
 
 @pytest.fixture(scope="module")

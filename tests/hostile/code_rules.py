@@ -84,7 +84,7 @@ def _with_functions(node: ast.AST, functions: tuple[str, ...]) -> Iterator[tuple
 
 
 def _is_saving(function: str) -> bool:
-    return function in ("save", "save_vocabulary", "save_pretrained", "_write_json")
+    return function in ("save", "save_vocabulary", "save_pretrained", "write_json")
 
 
 def _is_plain_getattr(call: ast.Call) -> bool:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from hub.hub_server import MY_TOKEN, Hub
+from test_remote_code import WITHOUT_PACKAGE
 
 from hf_storyend.hub import check_code, push
 from hf_storyend.hub.code import installed_code
@@ -14,16 +15,8 @@ from hf_storyend.hub.code import installed_code
 REPO = "me/ie-msa-ca"
 STORY = "Anna put a cake in the oven. They watched a long film."
 
-WITHOUT_PACKAGE = """
-import importlib.abc, json, sys
-
-class Hidden(importlib.abc.MetaPathFinder):
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("hf_storyend", "modeling"):
-            raise ModuleNotFoundError(f"No module named {name!r}")
-
-sys.meta_path.insert(0, Hidden())
-from transformers import AutoModel, AutoTokenizer, pipeline
+ARGUMENTS = """
+from transformers import pipeline
 repo, story, *revisions = sys.argv[1:]
 """
 LOAD = """
@@ -66,7 +59,7 @@ def test_loaded_without_the_package_at_the_head_and_at_a_pinned_revision(hub, ap
     model.generation_config.max_new_tokens = 4
     model.save_pretrained(folder)
     push(folder, REPO, api=api)
-    result = run(hub, tmp_path / "clean", WITHOUT_PACKAGE + LOAD, REPO, STORY, first, "main")
+    result = run(hub, tmp_path / "clean", WITHOUT_PACKAGE + ARGUMENTS + LOAD, REPO, STORY, first, "main")
     assert result.returncode == 0, result.stderr
     pinned, head = json.loads(result.stdout.splitlines()[-1])
     assert [pinned["ids"], head["ids"]] == expected

@@ -60,7 +60,25 @@ def test_words_of_another_vocabulary_keep_their_own_rows(trained, tmp_path):
 
 
 def test_another_size_is_refused_by_name(prepared, trained):
-    with pytest.raises(
-        ValueError, match=r"`encoder\.lstm\.word_gates\.weight` of shape .* leave out the options of size"
-    ):
+    with pytest.raises(ValueError, match=r"`encoder\.lstm\.word_gates\.weight` of shape .* take its system and sizes"):
         build(prepared, model_name_or_path=str(trained), hidden_size=14)
+
+
+def test_a_lesser_system_says_what_is_left_out(prepared, tmp_path, caplog):
+    model, tokenizer = build(prepared, system="ie-msa-ca-copy")
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    build(prepared, system="ie-msa-ca", model_name_or_path=str(tmp_path))
+    assert "encoder.copying.scorer.weight" in caplog.text
+    assert "`--system ie-msa-ca` has no place for" in caplog.text
+
+
+@pytest.mark.parametrize("asked", [None, True])
+def test_how_the_model_attends_is_kept_unless_asked_otherwise(prepared, tmp_path, asked):
+    model, tokenizer = build(prepared, attend_empty_graphs=False)
+    assert not model.config.attend_empty_graphs
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    model, _ = build(prepared, model_name_or_path=str(tmp_path), attend_empty_graphs=asked)
+    assert model.config.attend_empty_graphs is bool(asked)
+    assert build(prepared)[0].config.attend_empty_graphs
