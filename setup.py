@@ -11,6 +11,7 @@ VERSION = "0.1.0.dev0"
 REQUIRED = [
     "accelerate>=1.10",
     "datasets>=4.4",
+    "filelock>=3.16",
     "huggingface_hub>=1.13",
     "jinja2>=3.1.6",
     "markdown-it-py>=4.0",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import shutil
@@ -45,19 +46,29 @@ def _flush(folder: Path) -> None:
 
 
 def _swap(new: Path, target: Path) -> None:
-    while True:
-        try:
-            # Fails where something stands, another process's result included.
-            os.rename(new, target)
-            return
-        except OSError:
-            if not target.exists():
-                raise
-        old = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.old")
-        # If another process has just taken it away, the place is free.
-        with suppress(FileNotFoundError):
-            os.rename(target, old)
-            shutil.rmtree(old) if old.is_dir() else old.unlink()
+    replaced: list[Path] = []
+    try:
+        while not _take_place(new, target):
+            old = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.old")
+            # If another process has just taken it away, the place is free.
+            with suppress(FileNotFoundError):
+                os.rename(target, old)
+                replaced.append(old)
+    finally:
+        # Only now: a reader must not wait for a new directory while an old one is being deleted.
+        for old in replaced:
+            shutil.rmtree(old) if old.is_dir() and not old.is_symlink() else old.unlink()
+
+
+def _take_place(new: Path, target: Path) -> bool:
+    """Whether the place was free. (To ask first would be too late: others come and go.)"""
+    try:
+        os.rename(new, target)
+    except OSError as error:
+        if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
+            raise
+        return False
+    return True
 
 
 def replace_file(path: Path, text: str) -> None:

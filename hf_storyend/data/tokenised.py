@@ -12,6 +12,7 @@ from datasets import Dataset, DatasetDict
 from datasets.fingerprint import Hasher
 
 from ..modeling import IncrementalEncoderTokenizer
+from ..taking_turns import one_at_a_time
 from .story_tables import is_whole
 
 # More unknown words than any story has: how many get slots is decided when a batch is made.
@@ -71,20 +72,21 @@ def _tokenise_split(
     key = Hasher.hash((stories._fingerprint, sorted(words[0].items()), *words[1:], max_length, _MAX_SLOTS))
     folder = Path(datasets.config.HF_DATASETS_CACHE) / "hf_storyend" / key
     folder.mkdir(parents=True, exist_ok=True)
-    for file in folder.glob(f"{name}*.arrow"):
-        # A cut file would be taken for fewer stories.
-        if not is_whole(file):
-            file.unlink(missing_ok=True)
-    return stories.map(
-        _read_rows,
-        fn_kwargs={"tokenizer": tokenizer, "max_length": max_length},
-        batched=True,
-        num_proc=num_proc,
-        remove_columns=stories.column_names,
-        cache_file_name=str(folder / f"{name}.arrow"),
-        new_fingerprint=key,
-        desc=f"Tokenising {name}",
-    )
+    with one_at_a_time(folder / name):
+        for file in folder.glob(f"{name}*.arrow"):
+            # A cut file would be taken for fewer stories.
+            if not is_whole(file):
+                file.unlink()
+        return stories.map(
+            _read_rows,
+            fn_kwargs={"tokenizer": tokenizer, "max_length": max_length},
+            batched=True,
+            num_proc=num_proc,
+            remove_columns=stories.column_names,
+            cache_file_name=str(folder / f"{name}.arrow"),
+            new_fingerprint=key,
+            desc=f"Tokenising {name}",
+        )
 
 
 def _read_rows(

@@ -27,6 +27,7 @@ from ..modeling import (
     IncrementalEncoderTokenizer,
     KnowledgeTable,
 )
+from ..taking_turns import one_at_a_time
 from .directory import REPORT, fingerprint, input_digests, read_report
 from .report import describe_report, story_statistics
 
@@ -89,12 +90,24 @@ def prepare(
     In it are the tokenizer and a model that knows nothing yet (so that `from_pretrained(output)` works), `stories` and
     `tokenised` data sets, and `report.json` with its readable form `report.md`. If the directory was made before from
     the same inputs it is left as it is, and its report has `cached: True`; one made from others is replaced only if
-    `overwrite` says so.
+    `overwrite` says so. A process that another one is ahead of waits for it.
     """
     output = Path(output)
     _check_options(options)
     inputs = _input_files(options)
     key = fingerprint([version("hf_storyend"), _FORMAT, asdict(options), inputs])
+    with one_at_a_time(output):
+        return _find_or_write(options, output, inputs, key, overwrite, num_proc)
+
+
+def _find_or_write(
+    options: PreparationOptions,
+    output: Path,
+    inputs: dict[str, str],
+    key: str,
+    overwrite: bool,
+    num_proc: int | None,
+) -> dict[str, Any]:
     done = read_report(output)
     if done is not None and done.get("fingerprint") == key:
         return {**done, "cached": True}
