@@ -11,7 +11,11 @@ from rich.console import Console
 from rich.markdown import Markdown
 from rich.markup import escape
 
+from .endings import endings_or_default
 from .system_names import names_of_files
+
+# As in the paper.
+_NUM_STORIES = 200
 
 annotate = typer.Typer(
     help="Let people score endings: draw blinded sheets, and read them back.",
@@ -23,18 +27,20 @@ annotate = typer.Typer(
 @annotate.command()
 def sample(
     endings: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Option(
             help="JSON Lines of one system: `context`, `ending`, maybe `reference`. Give it again for more systems, "
-            "with the same stories in the same order."
+            "with the same stories in the same order. By default what the package's own model writes for its stories."
         ),
-    ],
-    output: Annotated[Path, typer.Option(help="Directory to write; it must be new or empty.")],
+    ] = None,
+    output: Annotated[Path, typer.Option(help="Directory to write; it must be new or empty.")] = Path("human"),
     names: Annotated[
         list[str] | None,
         typer.Option(help="What the system of a file is called, in order; else like its file."),
     ] = None,
-    num_stories: Annotated[int, typer.Option(min=1, help="Stories to draw (the paper: 200).")] = 200,
+    num_stories: Annotated[
+        int | None, typer.Option(min=1, help="Stories to draw; by default 200, as in the paper, or all if fewer.")
+    ] = None,
     annotators: Annotated[int, typer.Option(min=1, help="Annotators of every ending, an odd number.")] = 3,
     references: Annotated[
         bool, typer.Option("--references", help="Let the `reference` endings be scored too, blinded like a system.")
@@ -51,20 +57,25 @@ def sample(
     """
     from hf_storyend.annotation import draw_sample, read_systems, reference_system, write_sample
 
-    systems = read_systems(endings, names or names_of_files(endings))
+    with endings_or_default(endings, max_stories=num_stories or _NUM_STORIES) as files:
+        systems = read_systems(files, names or names_of_files(files))
     if references:
         systems.append(reference_system(systems[0]))
-    drawn = draw_sample(systems, num_stories, annotators, seed)
+    drawn = draw_sample(systems, num_stories or min(_NUM_STORIES, len(systems[0].endings)), annotators, seed)
     write_sample(drawn, output)
     console, folder = Console(), escape(str(output))
-    console.print(f"{len(drawn.items):,} endings of {len(systems)} systems for each of {annotators} annotators.")
+    counted = "1 system" if len(systems) == 1 else f"{len(systems)} systems"
+    console.print(f"{len(drawn.items):,} endings of {counted} for each of {annotators} annotators.")
     console.print(f"Give them [bold]{folder}/sheets[/], keep [bold]{folder}/key.json[/] to yourself.")
 
 
 @annotate.command()
 def report(
-    key: Annotated[Path, typer.Option(help="The `key.json` of the sample.")],
-    sheets: Annotated[list[Path], typer.Option(help="Scored sheets of all annotators, as in `--sheets *.csv`.")],
+    key: Annotated[Path, typer.Option(help="The `key.json` of the sample.")] = Path("human/key.json"),
+    sheets: Annotated[
+        list[Path] | None,
+        typer.Option(help="Scored sheets of all annotators, as in `--sheets *.csv`; by default those beside the key."),
+    ] = None,
     more_sheets: Annotated[list[Path] | None, typer.Argument(metavar="[SHEETS]...", help="More of them.")] = None,
     output: Annotated[
         Path | None, typer.Option(help="Directory to write `report.md`, `report.json` and `scores.png` to.")
@@ -81,7 +92,8 @@ def report(
     from hf_storyend.annotation import build_report, describe_report, draw_scores, read_judgements, read_key
 
     drawn = read_key(key)
-    numbers = build_report(drawn, read_judgements(drawn, [*sheets, *(more_sheets or [])]))
+    scored = [*(sheets or []), *(more_sheets or [])] or sorted((key.parent / "sheets").glob("*.csv"))
+    numbers = build_report(drawn, read_judgements(drawn, scored))
     page, content = describe_report(numbers), json.dumps(numbers, indent=1, ensure_ascii=False)
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)

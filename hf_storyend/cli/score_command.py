@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.markdown import Markdown
 
+from .endings import endings_or_default
 from .models import find_model
 from .system_names import names_of_files
 
@@ -18,7 +20,8 @@ def score(
     endings: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Endings: text with one a line, or JSON Lines with `ending`. Give it again for more systems. Needed."
+            help="Endings: text with one a line, or JSON Lines with `ending`. Give it again for more systems. By "
+            "default those of the package's own model."
         ),
     ] = None,
     data: Annotated[
@@ -56,24 +59,18 @@ def score(
 
     Example: `storyend score --endings theirs.txt --endings ours.jsonl --data rocstories --name theirs --name ours`
     """
-    if not endings:
-        raise ValueError(f"`--endings` is missing: give a file with an ending for each story of `--data {data}`.")
     from hf_storyend.evaluation import EvaluationOptions, compare_in_table, save_evaluation, score_files
 
-    names = name or names_of_files(endings)
-    if len(names) != len(endings) or len(set(names)) < len(names):
-        raise ValueError(f"`--name` must give {len(endings)} different names, one for each file; got {names}.")
-    if output is not None and any(Path(title).name != title for title in names):
-        raise ValueError(f"`--name` must be names that can be directories inside {output}; got {names}.")
     options = EvaluationOptions(max_stories=max_stories, confidence=confidence, constant_ending=constant_ending)
-    results = score_files(
-        dict(zip(names, endings, strict=True)),
-        data,
-        split=split,
-        model_name=None if model is None else find_model(model),
-        baseline=baseline,
-        options=options,
-    )
+    with endings_or_default(endings, data, split, max_stories) as files:
+        results = score_files(
+            dict(zip(_checked_names(name, files, output), files, strict=True)),
+            data,
+            split=split,
+            model_name=None if model is None else find_model(model),
+            baseline=baseline,
+            options=options,
+        )
     if output is not None:
         for title, result in results.items():
             dataset = dataset_id or Path(data).stem
@@ -82,3 +79,13 @@ def score(
         typer.echo(json.dumps({title: result.to_dict() for title, result in results.items()}, indent=1))
         return
     Console().print(Markdown(compare_in_table(results)))
+
+
+def _checked_names(names: list[str] | None, files: Sequence[Path], output: Path | None) -> list[str]:
+    """What the systems of the files are called; where results are written, a directory has that name."""
+    names = names or names_of_files(files)
+    if len(names) != len(files) or len(set(names)) < len(names):
+        raise ValueError(f"`--name` must give {len(files)} different names, one for each file; got {names}.")
+    if output is not None and any(Path(title).name != title for title in names):
+        raise ValueError(f"`--name` must be names that can be directories inside {output}; got {names}.")
+    return names

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from importlib.metadata import version
 
 import pytest
 import typer
@@ -90,9 +91,17 @@ def test_evaluate_without_model_and_data(storyend):
     assert measured["num_stories"] == 4 and measured["metrics"]["perplexity"] > 1
 
 
-def test_score_without_endings_says_what_is_missing_in_a_line(storyend):
-    printed = storyend("score", code=2)
-    assert printed.err.count("\n") == 1 and "`--endings` is missing" in printed.err
+def test_score_without_endings_scores_those_of_the_package_s_own_model(storyend):
+    scored = json.loads(storyend("score", "--max-stories", "4", "--json").out)
+    assert list(scored) == ["default_model"] and scored["default_model"]["num_stories"] == 4
+
+
+def test_annotate_without_arguments_draws_a_study_and_looks_for_its_scores(storyend, tmp_path):
+    assert "human/key.json can't be opened" in storyend("annotate", "report", code=2).err
+    printed = storyend("annotate", "sample", "--num-stories", "2", "--annotators", "1").out
+    assert "2 endings of 1 system for each of 1 annotators" in printed
+    assert (tmp_path / "human" / "sheets" / "sheet_1.csv").is_file()
+    assert "rows 2 to 3, column `grammar`: blank" in storyend("annotate", "report", code=2).err
 
 
 def test_card_without_a_model_is_that_of_the_package_s_own(storyend):
@@ -123,10 +132,47 @@ def test_systems_without_arguments(storyend):
     assert all(name in printed for name in SYSTEMS)
 
 
-@pytest.mark.parametrize("arguments", [["nothing"], ["card", "--nothing"], ["push"], ["evaluate", "--split"]])
-def test_wrong_usage_is_exit_code_2_without_a_traceback(storyend, arguments):
-    printed = storyend(*arguments, code=2)
-    assert "─ Error ─" in printed.err and "Traceback" not in printed.err and not printed.out
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("nothing", "No such command 'nothing'. `storyend --help` shows what there is."),
+        ("annotate draw", "No such command 'draw'. `storyend annotate --help` shows what there is."),
+        ("card --nothing", "No such option: --nothing. `storyend card --help` shows what there is."),
+        ("push", "Missing argument 'model'. `storyend push --help` shows what there is."),
+        ("evaluate --split", "Option '--split' requires an argument."),
+        ("evaluate --batch-size 0", "Invalid value for '--batch-size'"),
+        ("prepare --policy big", "'big' is not one of 'weight'"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_exit_code_2(storyend, line, message):
+    printed = storyend(*line.split(), code=2)
+    assert printed.err.startswith("Error: ") and message in printed.err
+    assert printed.err.count("\n") == 1 and not printed.out
+
+
+@pytest.mark.parametrize("line", ["", "annotate"])
+def test_no_command_at_all_shows_the_help(storyend, line):
+    printed = storyend(*line.split(), code=2)
+    assert "Usage: storyend" in printed.out and not printed.err
+
+
+def test_the_version_is_that_of_the_package(storyend):
+    assert storyend("--version").out == f"hf_storyend {version('hf_storyend')}\n"
+
+
+def test_the_shell_completes_commands(storyend, monkeypatch):
+    asked = {"_STORYEND_COMPLETE": "complete_bash", "COMP_WORDS": "storyend ex", "COMP_CWORD": "1"}
+    for name, value in asked.items():
+        monkeypatch.setenv(name, value)
+    assert storyend().out.split() == ["explain"]
+
+
+def test_ctrl_c_is_no_traceback(storyend, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hf_storyend.systems.count_parameters", interrupt)
+    assert "Traceback" not in storyend("systems", code=130).err
 
 
 def test_push_as_json_names_what_would_go(storyend, monkeypatch):
