@@ -28,6 +28,7 @@ class PlainGraphAttention(nn.Module):
         self.head_projection, self.relation_projection, self.tail_projection = (
             nn.Linear(size, size, bias=False) for _ in range(3)
         )
+        self.score_scale = size**-0.5
 
     def forward(
         self,
@@ -38,7 +39,7 @@ class PlainGraphAttention(nn.Module):
         states: torch.Tensor,
     ) -> torch.Tensor:
         pairs = torch.tanh(self.head_projection(heads) + self.tail_projection(tails))
-        scores = (self.relation_projection(relations) * pairs).sum(-1)
+        scores = (self.relation_projection(relations) * pairs).sum(-1) * self.score_scale
         weights = masked_softmax(scores, mask)
         return (weights.unsqueeze(-1) * torch.cat((heads, tails), dim=-1)).sum(-2)
 
@@ -50,6 +51,7 @@ class PlainContextualAttention(nn.Module):
         super().__init__()
         self.reader = nn.GRU(size, size, bidirectional=True, batch_first=True)
         self.memory_scorer = nn.Linear(2 * size, hidden_size, bias=False)
+        self.score_scale = hidden_size**-0.5
 
     def forward(
         self,
@@ -62,7 +64,7 @@ class PlainContextualAttention(nn.Module):
         triples = torch.stack((heads, relations, tails), dim=-2)
         _, last = self.reader(triples.flatten(0, 2))
         memories = last.transpose(0, 1).flatten(1).view(*mask.shape, -1)
-        scores = (self.memory_scorer(memories) * states.unsqueeze(-2)).sum(-1)
+        scores = (self.memory_scorer(memories) * states.unsqueeze(-2)).sum(-1) * self.score_scale
         weights = masked_softmax(scores, mask)
         return (weights.unsqueeze(-1) * memories).sum(-2)
 
@@ -74,6 +76,7 @@ class PlainLoop(nn.Module):
         super().__init__()
         size, hidden, graph = config.embedding_size, config.hidden_size, config.graph_size
         self.config = config
+        self.score_scale = hidden**-0.5
         self.embed_tokens = nn.Embedding(config.vocab_size, size)
         self.cells = nn.ModuleList(
             nn.LSTMCell(size + hidden if layer == 0 else hidden, hidden) for layer in range(config.num_layers)
@@ -177,6 +180,7 @@ class PlainLoop(nn.Module):
         if memory is None:
             return torch.zeros_like(query)
         states, graphs, mask = memory
+        query = query * self.score_scale
         reads = [attend(query @ self.state_scorer.weight, states, mask)]
         if graphs is not None:
             reads.append(attend(query @ self.knowledge_scorer.weight, graphs, mask))

@@ -44,6 +44,11 @@ def can_read_fused(
     """
     if not has_values(word_ids) or (step_mask is None and word_ids.shape[1] == 1):
         return False
+    return has_plain_parts(lstm, attention)
+
+
+def has_plain_parts(lstm: ContextLSTM, attention: MultiSourceAttention | None) -> bool:
+    """Whether the weights say all that calling the modules of a step would do."""
     if attention is not None and not (is_plain(attention, MultiSourceAttention) and attention.can_fold_merge):
         return False
     return is_plain(lstm, ContextLSTM) and all(is_plain(gates, GateLinear) for gates in lstm.step_gates)

@@ -81,13 +81,14 @@ class ContextLSTM(nn.Module):
             gates = apply_linear(self.step_gates[layer], inputs)
             if layer == 0:
                 gates = gates + word_gates
-            hidden, cell = self._open_gates(gates, cell)
+            hidden, cell = self.open_gates(gates, cell)
             new_state.append((hidden, cell))
             layer_input = self.dropout(hidden)
         return new_state
 
     @staticmethod
-    def _open_gates(gates: torch.Tensor, cell: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def open_gates(gates: torch.Tensor, cell: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Hidden state and cell [..., D] after a step, from what goes into its gates [..., 4D] and the cell before."""
         write, keep, candidate, show = gates.chunk(4, dim=-1)
         cell = keep.sigmoid() * cell + write.sigmoid() * candidate.tanh()
         return show.sigmoid() * cell.tanh(), cell

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,6 +16,7 @@ from .copying import CopyMechanism, CopyMemory
 from .fused_reading import can_read_fused, read_fused
 from .lstm import ContextLSTM, LSTMState, unstack_state
 from .multi_source_attention import MultiSourceAttention, SentenceMemory
+from .single_reading import can_read_single, read_single
 from .stepwise_reading import Attention, read_step_by_step
 from .story_inputs import StoryInputs, prepare_story_inputs
 
@@ -198,10 +199,14 @@ def read_vectors(
     memory: SentenceMemory | None,
     step_mask: torch.Tensor | None,
 ) -> Reading:
-    """Run the LSTM over vectors [B, J, E], in one operation where that is possible."""
-    if isinstance(attention, MultiSourceAttention | None) and can_read_fused(lstm, attention, word_vectors, step_mask):
-        return Reading(word_vectors, *read_fused(lstm, attention, word_vectors, state, memory, step_mask))
-    return Reading(word_vectors, *read_step_by_step(lstm, attention, word_vectors, state, memory, step_mask))
+    """Run the LSTM over vectors [B, J, E], by the fastest way that is possible."""
+    read: Callable[..., Any] = read_step_by_step
+    if isinstance(attention, MultiSourceAttention | None):
+        if can_read_single(lstm, attention, word_vectors):
+            read = read_single
+        elif can_read_fused(lstm, attention, word_vectors, step_mask):
+            read = read_fused
+    return Reading(word_vectors, *read(lstm, attention, word_vectors, state, memory, step_mask))
 
 
 def stack_hidden_states(readings: Sequence[Reading]) -> tuple[torch.Tensor, ...]:
