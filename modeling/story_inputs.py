@@ -156,14 +156,25 @@ def _check_values(config: IncrementalEncoderConfig, inputs: StoryInputs) -> None
     if (~inputs.word_mask[..., :-1] & inputs.word_mask[..., 1:]).any():
         raise ValueError("`attention_mask` has a word behind padding: pad sentences on the right.")
     if config.copy:
-        what = "`config.vocab_size` and `config.num_copy_slots` together"
-        _check_range("copy_ids", inputs.copy_ids[inputs.word_mask], config.num_output_words, what)
+        _check_copies(config, inputs.word_ids[inputs.word_mask], inputs.copy_ids[inputs.word_mask])
     if config.knowledge is None:
         return
     heads, relations, tails = inputs.triple_ids[inputs.triple_mask].unbind(-1)
     _check_range("triple_ids[..., 0] (head)", heads, config.vocab_size, "`config.vocab_size`")
     _check_range("triple_ids[..., 1] (relation)", relations, config.num_relations, "`config.num_relations`")
     _check_range("triple_ids[..., 2] (tail)", tails, config.vocab_size, "`config.vocab_size`")
+
+
+def _check_copies(config: IncrementalEncoderConfig, words: torch.Tensor, copies: torch.Tensor) -> None:
+    what = "`config.vocab_size` and `config.num_copy_slots` together"
+    _check_range("copy_ids", copies, config.num_output_words, what)
+    wrong = (copies != words) & (copies < config.vocab_size)
+    if wrong.any():
+        raise ValueError(
+            f"`copy_ids` holds {int(copies[wrong][0])} for the word {int(words[wrong][0])}: a word is copied under "
+            f"its own id or a slot from `config.vocab_size` ({config.vocab_size}) on. If the tokenizer has fewer words "
+            "than that, give the model as many rows: `resize_token_embeddings(len(tokenizer))`."
+        )
 
 
 def _check_range(name: str, ids: torch.Tensor, limit: int, limit_name: str) -> None:

@@ -210,3 +210,16 @@ def test_bad_input(copying, spoil, message):
     spoil(batch, config)
     with pytest.raises(ValueError, match=message):
         IncrementalEncoderForEndingGeneration(config)(**batch)
+
+
+def test_a_model_with_more_rows_than_the_tokenizer_has_words_is_refused(copying):
+    """Its slots would start elsewhere: copied words would be taken for the words of those rows."""
+    config = IncrementalEncoderConfig.for_tokenizer(
+        copying, vocab_size=len(copying) + 8, embedding_size=4, hidden_size=4
+    )
+    model = IncrementalEncoderForEndingGeneration(config)
+    batch = copying(STORY, return_tensors="pt")
+    with pytest.raises(ValueError, match=r"a slot from `config.vocab_size` .*resize_token_embeddings"):
+        model.generate(**batch, max_new_tokens=2)
+    model.resize_token_embeddings(len(copying))
+    model.generate(**batch, max_new_tokens=2)
