@@ -95,7 +95,7 @@ setup(
         "evaluation": EVALUATION,
         "demo": DEMO,
         "test": KNOWLEDGE + TEST + LINT,
-        "dev": KNOWLEDGE + TEST + LINT,
+        "dev": KNOWLEDGE + TEST + LINT + ["coverage>=7.10"],
     },
     entry_points={"console_scripts": ["storyend = storyend_cli.main:main"]},
     classifiers=[

@@ -172,8 +172,8 @@ def _check_copies(config: IncrementalEncoderConfig, words: torch.Tensor, copies:
     if wrong.any():
         raise ValueError(
             f"`copy_ids` holds {int(copies[wrong][0])} for the word {int(words[wrong][0])}: a word is copied under "
-            f"its own id or a slot from `config.vocab_size` ({config.vocab_size}) on. If the tokenizer has fewer words "
-            "than that, give the model as many rows: `resize_token_embeddings(len(tokenizer))`."
+            f"its own id or a slot from `config.vocab_size` ({config.vocab_size}) on. If the tokenizer has fewer "
+            "words than that, give the model as many rows: `resize_token_embeddings(len(tokenizer))`."
         )
 
 
