@@ -1,0 +1,170 @@
+"""
+The demo under load: many users at once over HTTP, who ask again as soon as they are answered.
+
+    python benchmarks/demo_load.py --users 64 --seconds 120
+
+Starts `storyend demo` on a free port of this machine. It fails, with exit code 1, if a request was not answered, or
+answered otherwise than the same one before, or if the server's memory grew after the first part of the time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import httpx
+import psutil
+
+from hf_storyend.data.embedded import embedded_stories
+
+MODES = ("greedy", "samples", "beams")
+# Memory is not yet at rest while models, caches and threads are still coming into use.
+WARM_UP_SHARE = 0.25
+MAX_WAIT = 600.0
+
+
+@dataclass
+class Record:
+    """What happened."""
+
+    seconds: list[float] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    answers: dict[str, list[str]] = field(default_factory=dict)
+    megabytes: list[tuple[float, float]] = field(default_factory=list)
+
+    def add_answer(self, question: str, endings: list[str]) -> None:
+        """One more answer; the same question must have the same one, whoever asks it and when."""
+        if self.answers.setdefault(question, endings) != endings:
+            self.failures.append(f"another answer than before to {question}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", help="models of the demo (default: the one of the package)")
+    parser.add_argument("--users", type=int, default=64, help="users at the same time (default: 64)")
+    parser.add_argument("--seconds", type=float, default=120, help="how long they go on asking (default: 120)")
+    parser.add_argument("--max-growth", type=float, default=64, help="MB of memory after warming up (default: 64)")
+    options = parser.parse_args()
+    with running_demo(options.models) as (address, process):
+        record = asyncio.run(visit(address, process, options.users, options.seconds))
+    growth = report(record, options)
+    return int(bool(record.failures) or growth > options.max_growth)
+
+
+@contextmanager
+def running_demo(models: list[str]) -> Iterator[tuple[str, psutil.Process]]:
+    """`storyend demo` in a process of its own, that has written its first ending."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port = one.getsockname()[1]
+    command = [sys.executable, "-m", "storyend_cli.main", "demo", *models, "--no-open", "--port", str(port)]
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
+    server = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    try:
+        # Its one line comes when it is ready.
+        if server.stdout is None or "Story endings at" not in server.stdout.readline():
+            raise RuntimeError(f"`{' '.join(command)}` did not start.")
+        yield f"http://127.0.0.1:{port}/gradio_api/call/endings", psutil.Process(server.pid)
+    finally:
+        server.terminate()
+        server.wait(60)
+
+
+async def visit(address: str, process: psutil.Process, num_users: int, seconds: float) -> Record:
+    """All users at once; when the time is over, each waits for its last answer."""
+    record, start = Record(), time.monotonic()
+    watcher = asyncio.create_task(watch_memory(process, record, start))
+    limits = httpx.Limits(max_connections=None)
+    async with httpx.AsyncClient(timeout=MAX_WAIT, limits=limits) as client:
+        users = (ask_on(client, address, record, random.Random(user), start + seconds) for user in range(num_users))
+        await asyncio.gather(*users)
+    watcher.cancel()
+    return record
+
+
+async def watch_memory(process: psutil.Process, record: Record, start: float) -> None:
+    while True:
+        record.megabytes.append((time.monotonic() - start, process.memory_info().rss / 2**20))
+        await asyncio.sleep(0.5)
+
+
+async def ask_on(client: httpx.AsyncClient, address: str, record: Record, draw: random.Random, end: float) -> None:
+    """One user: a request after the other, from a few thousand possible ones."""
+    stories = embedded_stories()
+    while time.monotonic() < end:
+        story = " ".join(draw.choice(stories)["context"])
+        question = [story, None, draw.choice(MODES), 1, 0.7, draw.randrange(4)]
+        question[3] = 1 if question[2] == "greedy" else draw.randint(1, 3)
+        asked = time.monotonic()
+        try:
+            endings = await ask(client, address, question)
+        except (httpx.HTTPError, ValueError) as error:
+            record.failures.append(f"{type(error).__name__}: {error}")
+            continue
+        record.seconds.append(time.monotonic() - asked)
+        record.add_answer(json.dumps(question), endings)
+
+
+async def ask(client: httpx.AsyncClient, address: str, question: list) -> list[str]:
+    """Queue a request and wait for its answer."""
+    queued = await client.post(address, json={"data": question})
+    queued.raise_for_status()
+    answer = await client.get(f"{address}/{queued.json()['event_id']}")
+    answer.raise_for_status()
+    # Server-sent events: heartbeats, then `complete` or `error`.
+    *_, event, data = [line for line in answer.text.splitlines() if line]
+    if event != "event: complete":
+        raise ValueError(f"{event}, {data}")
+    endings = [found["ending"] for found in json.loads(data.removeprefix("data: "))[0]]
+    if len(endings) != question[3]:
+        raise ValueError(f"{len(endings)} endings where {question[3]} were asked for")
+    return endings
+
+
+def report(record: Record, options: argparse.Namespace) -> float:
+    """Print the table; the growth of memory in MB, from the end of warming up to the end of all."""
+    warm, last = (memory_at(record, share * options.seconds) for share in (WARM_UP_SHARE, 1.0))
+    num_answered, num_failed = len(record.seconds), len(record.failures)
+    rows = {
+        "users": f"{options.users}",
+        "seconds": f"{options.seconds:.0f}",
+        "requests": f"{num_answered + num_failed}",
+        "answered": f"{num_answered}",
+        "failed": f"{num_failed}",
+        "different requests": f"{len(record.answers)}",
+    }
+    if num_answered > 1:
+        quantiles = statistics.quantiles(record.seconds, n=20)
+        rows |= {"median latency": f"{quantiles[9]:.2f} s", "95 % latency": f"{quantiles[18]:.2f} s"}
+    rows |= {
+        "memory at the start": f"{record.megabytes[0][1]:.0f} MB",
+        "memory after warming up": f"{warm:.0f} MB",
+        "memory at the end": f"{last:.0f} MB",
+        "growth after warming up": f"{last - warm:+.0f} MB (at most {options.max_growth:.0f})",
+    }
+    for name, value in rows.items():
+        print(f"{name:<24} {value}")
+    for failure in record.failures[:10]:
+        print(f"failed: {failure}")
+    return last - warm
+
+
+def memory_at(record: Record, seconds: float) -> float:
+    """Median of the five readings up to a moment: it goes up and down with every request."""
+    readings = [size for moment, size in record.megabytes if moment <= seconds] or [record.megabytes[0][1]]
+    return statistics.median(readings[-5:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,33 @@
+"""The demo under a small load, by the program that puts it under a large one."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("gradio", reason="gradio is not installed")
+
+PROGRAM = Path(__file__).parent.parent.parent / "benchmarks" / "demo_load.py"
+
+
+def put_under_load(*options: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, str(PROGRAM), *options, "--users", "8", "--seconds", "4"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.slow
+def test_every_request_is_answered(model_folder):
+    done = put_under_load(model_folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    numbers = {name: int(number) for name, number in re.findall(r"^(\w+) +(\d+)$", done.stdout, re.MULTILINE)}
+    assert numbers["requests"] == numbers["answered"] >= 8 and numbers["failed"] == 0
+
+
+@pytest.mark.slow
+def test_memory_beyond_the_bound_is_a_failure(model_folder):
+    done = put_under_load(model_folder, "--max-growth", "-10000")
+    assert done.returncode == 1 and "(at most -10000)" in done.stdout
