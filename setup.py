@@ -5,7 +5,7 @@ from pathlib import Path
 from setuptools import setup
 
 HERE = Path(__file__).parent
-VERSION = "0.1.0.dev0"
+VERSION = "0.1.0"
 
 # The lower ends are the oldest versions that the tests were run with.
 REQUIRED = [

@@ -8,7 +8,7 @@ import warnings
 import torch
 import transformers
 
-RELEASE = "0.1.0.dev0"
+RELEASE = "0.1.0"
 # From the first one on, and below the second.
 SUPPORTED_TRANSFORMERS = ("5.14.1", "6")
 
