@@ -87,7 +87,7 @@ async def visit(address: str, process: psutil.Process, num_users: int, seconds: 
     watcher = asyncio.create_task(watch_memory(process, record, start))
     limits = httpx.Limits(max_connections=None)
     async with httpx.AsyncClient(timeout=MAX_WAIT, limits=limits) as client:
-        users = (ask_on(client, address, record, random.Random(user), start + seconds) for user in range(num_users))
+        users = (ask_on(client, address, record, user, start + seconds) for user in range(num_users))
         await asyncio.gather(*users)
     watcher.cancel()
     return record
@@ -99,26 +99,29 @@ async def watch_memory(process: psutil.Process, record: Record, start: float) ->
         await asyncio.sleep(0.5)
 
 
-async def ask_on(client: httpx.AsyncClient, address: str, record: Record, draw: random.Random, end: float) -> None:
-    """One user: a request after the other, from a few thousand possible ones."""
-    stories = embedded_stories()
+async def ask_on(client: httpx.AsyncClient, address: str, record: Record, user: int, end: float) -> None:
+    """One user with one open page: a request after the other, from a few thousand possible ones."""
+    stories, draw = embedded_stories(), random.Random(user)
     while time.monotonic() < end:
         story = " ".join(draw.choice(stories)["context"])
-        question = [story, None, draw.choice(MODES), 1, 0.7, draw.randrange(4)]
-        question[3] = 1 if question[2] == "greedy" else draw.randint(1, 3)
+        mode = draw.choice(MODES)
+        num_endings = 1 if mode == "greedy" else draw.randint(1, 3)
+        # Story, triples, mode, number of endings, temperature, seed, system.
+        question = [story, None, mode, num_endings, 0.7, draw.randrange(4), None]
         asked = time.monotonic()
         try:
-            endings = await ask(client, address, question)
+            endings = await ask(client, address, question, f"user{user}")
         except (httpx.HTTPError, ValueError) as error:
             record.failures.append(f"{type(error).__name__}: {error}")
+            await asyncio.sleep(1)
             continue
         record.seconds.append(time.monotonic() - asked)
         record.add_answer(json.dumps(question), endings)
 
 
-async def ask(client: httpx.AsyncClient, address: str, question: list) -> list[str]:
+async def ask(client: httpx.AsyncClient, address: str, question: list, page: str) -> list[str]:
     """Queue a request and wait for its answer."""
-    queued = await client.post(address, json={"data": question})
+    queued = await client.post(address, json={"data": question, "session_hash": page})
     queued.raise_for_status()
     answer = await client.get(f"{address}/{queued.json()['event_id']}")
     answer.raise_for_status()
@@ -134,7 +137,7 @@ async def ask(client: httpx.AsyncClient, address: str, question: list) -> list[s
 
 def report(record: Record, options: argparse.Namespace) -> float:
     """Print the table; the growth of memory in MB, from the end of warming up to the end of all."""
-    warm, last = (memory_at(record, share * options.seconds) for share in (WARM_UP_SHARE, 1.0))
+    warm, half, late, last = (memory_at(record, share * options.seconds) for share in (WARM_UP_SHARE, 0.5, 0.75, 1.0))
     num_answered, num_failed = len(record.seconds), len(record.failures)
     rows = {
         "users": f"{options.users}",
@@ -149,9 +152,10 @@ def report(record: Record, options: argparse.Namespace) -> float:
         rows |= {"median latency": f"{quantiles[9]:.2f} s", "95 % latency": f"{quantiles[18]:.2f} s"}
     rows |= {
         "memory at the start": f"{record.megabytes[0][1]:.0f} MB",
-        "memory after warming up": f"{warm:.0f} MB",
-        "memory at the end": f"{last:.0f} MB",
-        "growth after warming up": f"{last - warm:+.0f} MB (at most {options.max_growth:.0f})",
+        "after a quarter": f"{warm:.0f} MB",
+        "half, three quarters": f"{half:.0f} MB, {late:.0f} MB",
+        "at the end": f"{last:.0f} MB",
+        "growth from a quarter on": f"{last - warm:+.0f} MB (at most {options.max_growth:.0f})",
     }
     for name, value in rows.items():
         print(f"{name:<24} {value}")
@@ -161,9 +165,9 @@ def report(record: Record, options: argparse.Namespace) -> float:
 
 
 def memory_at(record: Record, seconds: float) -> float:
-    """Median of the five readings up to a moment: it goes up and down with every request."""
+    """Median of the ten readings up to a moment: it goes up and down with every request."""
     readings = [size for moment, size in record.megabytes if moment <= seconds] or [record.megabytes[0][1]]
-    return statistics.median(readings[-5:])
+    return statistics.median(readings[-10:])
 
 
 if __name__ == "__main__":
