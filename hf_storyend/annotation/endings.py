@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..data.json_lines import read_json_lines, required
 from ..data.story_records import checked_sentence
-from ..data.text_files import at_line, read_text, split_lines
+from ..data.text_files import at_line
 
 NO_ENDING = "[no ending]"
 REFERENCE = "reference"
-
-_WANTED = 'every line must be one object, {"context": ["...", "..."], "ending": "..."}'
 
 
 @dataclass(frozen=True)
@@ -66,34 +64,17 @@ def read_endings(path: Path) -> tuple[WrittenEnding, ...]:
 
 
 def _read_lines(path: Path) -> Iterator[WrittenEnding]:
-    for number, line in enumerate(split_lines(read_text(path)), start=1):
-        record = _json_object(path, number, line)
+    for number, record in read_json_lines(path):
         with at_line(path, number):
             ending = _written_ending(record)
         yield ending
 
 
-def _json_object(path: Path, number: int, line: str) -> dict[str, Any]:
-    try:
-        record = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path}, line {number}, column {error.colno}: {error.msg}; {_WANTED}.") from error
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path}, line {number}: {error}; {_WANTED}.") from error
-    if not isinstance(record, dict):
-        raise ValueError(f"{path}, line {number}: a JSON {type(record).__name__}; {_WANTED}.")
-    return record
-
-
 def _written_ending(record: dict[str, Any]) -> WrittenEnding:
-    for key in ("context", "ending"):
-        if key not in record:
-            raise ValueError(f"key `{key}` is missing; there is {', '.join(map(repr, record)) or 'none'}")
-    context = record["context"]
+    context, ending, reference = required(record, "context"), required(record, "ending"), record.get("reference")
     if not isinstance(context, list) or not context:
         raise ValueError(f"`context` must be a list of at least one sentence; got {context!r:.80}")
     sentences = tuple(_sentence(f"context[{place}]", sentence) for place, sentence in enumerate(context))
-    ending, reference = record["ending"], record.get("reference")
     if isinstance(ending, str) and not ending.strip():
         ending = NO_ENDING
     return WrittenEnding(

@@ -12,6 +12,7 @@ from rich.markdown import Markdown
 from rich.markup import escape
 
 from .endings import endings_or_default
+from .options import AsJson
 from .system_names import names_of_files
 
 # As in the paper.
@@ -34,14 +35,13 @@ def sample(
         ),
     ] = None,
     output: Annotated[Path, typer.Option(help="Directory to write; it must be new or empty.")] = Path("human"),
-    names: Annotated[
-        list[str] | None,
-        typer.Option(help="What the system of a file is called, in order; else like its file."),
+    name: Annotated[
+        list[str] | None, typer.Option(help="What the system of each file is called; by default like its file.")
     ] = None,
     num_stories: Annotated[
         int | None, typer.Option(min=1, help="Stories to draw; by default 200, as in the paper, or all if fewer.")
     ] = None,
-    annotators: Annotated[int, typer.Option(min=1, help="Annotators of every ending, an odd number.")] = 3,
+    num_annotators: Annotated[int, typer.Option(min=1, help="Annotators of every ending, an odd number.")] = 3,
     references: Annotated[
         bool, typer.Option("--references", help="Let the `reference` endings be scored too, blinded like a system.")
     ] = False,
@@ -58,14 +58,14 @@ def sample(
     from hf_storyend.annotation import draw_sample, read_systems, reference_system, write_sample
 
     with endings_or_default(endings, max_stories=num_stories or _NUM_STORIES) as files:
-        systems = read_systems(files, names or names_of_files(files))
+        systems = read_systems(files, name or names_of_files(files))
     if references:
         systems.append(reference_system(systems[0]))
-    drawn = draw_sample(systems, num_stories or min(_NUM_STORIES, len(systems[0].endings)), annotators, seed)
+    drawn = draw_sample(systems, num_stories or min(_NUM_STORIES, len(systems[0].endings)), num_annotators, seed)
     write_sample(drawn, output)
     console, folder = Console(), escape(str(output))
     counted = "1 system" if len(systems) == 1 else f"{len(systems)} systems"
-    console.print(f"{len(drawn.items):,} endings of {counted} for each of {annotators} annotators.")
+    console.print(f"{len(drawn.items):,} endings of {counted} for each of {num_annotators} annotators.")
     console.print(f"Give them [bold]{folder}/sheets[/], keep [bold]{folder}/key.json[/] to yourself.")
 
 
@@ -80,7 +80,7 @@ def report(
     output: Annotated[
         Path | None, typer.Option(help="Directory to write `report.md`, `report.json` and `scores.png` to.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """
     Read scored sheets back: majority vote, mean scores, agreement, sign tests and kinds of error.

@@ -11,17 +11,16 @@ from rich.console import Console
 from rich.markup import escape
 
 from .models import find_model
+from .options import AsJson, ModelArgument
 
 if TYPE_CHECKING:
     from hf_storyend.hub.code import CodeCheck
 
 
 def check_code(
-    model: Annotated[
-        str | None, typer.Argument(help="Directory of a model, or its name on the Hub; by default the package's own.")
-    ] = None,
+    model: ModelArgument = None,
     revision: Annotated[str | None, typer.Option(help="Branch, tag or commit of the repository.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """
     Say whether the code that travels with a model is, byte for byte, that of the installed package.

@@ -10,6 +10,8 @@ import typer
 from rich.console import Console
 from rich.markdown import Markdown
 
+from .options import AsJson
+
 
 def compare(
     systems: Annotated[str, typer.Option(help="Names with commas between (`storyend systems`), or `all`.")] = "all",
@@ -26,7 +28,7 @@ def compare(
     split: Annotated[str, typer.Option(help="Stories to evaluate on.")] = "test",
     num_beams: Annotated[int, typer.Option(min=1, help="Beams when endings are written; 1 is greedy.")] = 1,
     max_stories: Annotated[int | None, typer.Option(min=1, help="Evaluate on the first so many only.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """
     Train and evaluate systems under one equal budget and write the table of the paper.

@@ -10,45 +10,44 @@ from rich.console import Console
 from rich.markdown import Markdown
 
 from .models import find_model
+from .options import (
+    AsJson,
+    Baseline,
+    Confidence,
+    ConstantEnding,
+    Data,
+    DatasetId,
+    MaxStories,
+    ModelArgument,
+    NumBeams,
+    Split,
+)
 
 
 def evaluate(
-    model: Annotated[
-        str | None, typer.Argument(help="Directory of a model, or its name on the Hub; by default the package's own.")
-    ] = None,
-    data: Annotated[
-        str,
-        typer.Option(help="Stories: whatever `storyend prepare --stories` takes, or a directory that it has written."),
-    ] = "embedded",
-    split: Annotated[str, typer.Option(help="Which of their splits.")] = "test",
+    model: ModelArgument = None,
+    data: Data = "embedded",
+    split: Split = "test",
     output: Annotated[
         Path | None, typer.Option(help="Directory for the numbers, the table, the endings and files for the Hub.")
     ] = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Stories a step.")] = 128,
-    num_beams: Annotated[int | None, typer.Option(min=1, help="Beams; the model's own setting unless given.")] = None,
+    num_beams: NumBeams = None,
     no_repeat_ngram_size: Annotated[
         int | None, typer.Option(min=0, help="No n words of an ending come twice; the model's own unless given.")
     ] = None,
     max_new_tokens: Annotated[
         int | None, typer.Option(min=1, help="Most words; the model's own unless given.")
     ] = None,
-    max_stories: Annotated[int | None, typer.Option(min=1, help="The first so many stories only.")] = None,
+    max_stories: MaxStories = None,
     num_seeds: Annotated[int, typer.Option(min=0, help="Draws of the sampled softmax; 0 leaves it out.")] = 5,
-    confidence: Annotated[
-        int, typer.Option(min=0, help="Resamples for confidence intervals and tests; 0 means no intervals.")
-    ] = 1000,
+    confidence: Confidence = 1000,
     cloze: Annotated[Path | None, typer.Option(help="Story Cloze CSV file, to answer its questions, too.")] = None,
-    baseline: Annotated[
-        Path | None, typer.Option(help="Endings of another system for the same stories, to test the difference.")
-    ] = None,
-    constant_ending: Annotated[
-        str | None, typer.Option(help="What the trivial system writes; by default the best constant training ending.")
-    ] = None,
+    baseline: Baseline = None,
+    constant_ending: ConstantEnding = None,
     name: Annotated[str | None, typer.Option(help="What the table calls the system; by default MODEL.")] = None,
-    dataset_id: Annotated[
-        str | None, typer.Option(help="The stories' id on the Hub, for its files; by default the name of DATA.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
+    dataset_id: DatasetId = None,
+    as_json: AsJson = False,
 ) -> None:
     """
     Evaluate a model: perplexity, BLEU, ROUGE-L, variety, use of knowledge and Story Cloze accuracy.

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markdown import Markdown
 
 from .models import find_model
+from .options import AsJson, ModelOption, NumBeams
 from .triples import parse_triples
 
 if TYPE_CHECKING:
@@ -36,9 +37,7 @@ def explain(
             "of our own.",
         ),
     ] = None,
-    model: Annotated[
-        str | None, typer.Option(help="Directory of a model, or its name on the Hub; by default the package's own.")
-    ] = None,
+    model: ModelOption = None,
     output: Annotated[
         Path | None, typer.Option(help="Directory for the explanation as files, pictures and a page among them.")
     ] = None,
@@ -56,9 +55,9 @@ def explain(
     without_sentence: Annotated[
         int | None, typer.Option(help="Number, from 1, of a sentence to take away, and compare.")
     ] = None,
-    num_beams: Annotated[int | None, typer.Option(min=1, help="Beams; the model's own setting unless given.")] = None,
+    num_beams: NumBeams = None,
     max_reads: Annotated[int, typer.Option(min=1, help="So many words and triples in the printed table.")] = 3,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """
     Write the ending of a story and show why: what each word read, and the clues behind it.
@@ -69,18 +68,14 @@ def explain(
     """
     model_name, story = _model_and_story(words or [], model)
     name = find_model(model_name)
+    formats = _checked_formats(file_format, output)
     from transformers import AutoModel, AutoTokenizer
     from transformers.utils import logging
 
     from hf_storyend.example_stories import EXAMPLE_STORIES
-    from hf_storyend.explanation import FORMATS, check_formats, counterfactual, save_counterfactual, save_explanation
+    from hf_storyend.explanation import counterfactual, save_counterfactual, save_explanation
     from hf_storyend.explanation import explain as explain_story
 
-    if file_format and output is None:
-        raise ValueError("`--format` says what to write: give `--output`, the directory to write it to, too.")
-    formats = tuple(cast("Format", name.value) for name in file_format) if file_format else FORMATS
-    if output is not None:
-        check_formats(formats)
     changes: dict[str, Any] = {
         "without_sentence": without_sentence,
         "without_triples": parse_triples("--without-triple", without_triple),
@@ -101,6 +96,18 @@ def explain(
     _show(compared.to_json() if as_json else "\n".join(pages), as_json)
     if output is not None:
         save_counterfactual(compared, output, formats)
+
+
+def _checked_formats(chosen: list[FileFormat] | None, output: Path | None) -> tuple[Format, ...]:
+    """What to write, known to be possible before any work is done; all that there is unless some was chosen."""
+    if chosen and output is None:
+        raise ValueError("`--format` says what to write: give `--output`, the directory to write it to, too.")
+    from hf_storyend.explanation import FORMATS, check_formats
+
+    formats = tuple(cast("Format", name.value) for name in chosen) if chosen else FORMATS
+    if output is not None:
+        check_formats(formats)
+    return formats
 
 
 def _model_and_story(words: list[str], model: str | None) -> tuple[str | None, str | None]:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from .models import find_model
+from .options import AsJson, ModelOption, NumBeams
 from .triples import parse_triples
 
 
@@ -18,11 +19,9 @@ def generate(
         list[str] | None,
         typer.Argument(help="A story, all its sentences in one string; several; by default three of our own."),
     ] = None,
-    model: Annotated[
-        str | None, typer.Option(help="Directory of a model, or its name on the Hub; by default the package's own.")
-    ] = None,
+    model: ModelOption = None,
     num_endings: Annotated[int, typer.Option(min=1, help="Endings for each story.")] = 1,
-    num_beams: Annotated[int | None, typer.Option(min=1, help="Beams; the model's own setting unless given.")] = None,
+    num_beams: NumBeams = None,
     sample: Annotated[bool, typer.Option(help="Draw words at random, by their probability.")] = False,
     temperature: Annotated[
         float | None, typer.Option(min=0.01, help="With `--sample`: below 1 likelier words, above 1 less likely ones.")
@@ -32,7 +31,7 @@ def generate(
         list[str] | None, typer.Option(help="`head,Relation,tail` to know besides. Give it again for more.")
     ] = None,
     num_evidence: Annotated[int, typer.Option(min=0, help="Triples to show for each ending.")] = 3,
-    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """
     Write endings, each with the triples that it read most.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -11,63 +10,59 @@ import typer
 from rich.console import Console
 from rich.markdown import Markdown
 
+from .options import AsJson
+from .prepare_options import (
+    ConceptNet,
+    EmbeddingSize,
+    Encoder,
+    Glove,
+    HiddenSize,
+    Inverse,
+    KeptTriples,
+    Knowledge,
+    LowerCase,
+    MaxTriples,
+    MinWeight,
+    MultiWord,
+    NumLayers,
+    NumProc,
+    NumTrain,
+    Policy,
+    Relations,
+    SplitContractions,
+    Stories,
+    Symmetric,
+    VocabSize,
+)
+
 if TYPE_CHECKING:
-    from hf_storyend.knowledge import Policy
-
-
-class Encoder(StrEnum):
-    """Knowledge encoders, and none."""
-
-    graph_attention = "graph_attention"
-    contextual_attention = "contextual_attention"
-    none = "none"
-
-
-class KeptTriples(StrEnum):
-    """Which triples of a word stay where it has too many."""
-
-    weight = "weight"
-    tail_frequency = "tail_frequency"
-    weight_and_frequency = "weight_and_frequency"
+    from hf_storyend.knowledge import Policy as PolicyName
 
 
 def prepare(
-    stories: Annotated[
-        str,
-        typer.Option(
-            help="CSV of ROCStories or the Story Cloze Test, JSON Lines, `.post`/`.response`, plain text, a directory "
-            "of such files named after splits, a saved dataset, a dataset on the Hub, or `embedded`."
-        ),
-    ] = "embedded",
-    conceptnet: Annotated[
-        list[Path] | None,
-        typer.Option(help="Triples: the ConceptNet dump (plain or gzip) or a smaller file. Give it again for more."),
-    ] = None,
+    stories: Stories = "embedded",
+    conceptnet: ConceptNet = None,
     output: Annotated[Path, typer.Option(help="Directory to write.")] = Path("prepared"),
-    glove: Annotated[Path | None, typer.Option(help="Word vectors as text, plain or gzip.")] = None,
-    vocab_size: Annotated[int, typer.Option(min=5, help="Words, special symbols included.")] = 10_000,
-    lower_case: Annotated[bool, typer.Option(help="A vocabulary in lower case, or as written.")] = True,
-    split_contractions: Annotated[bool, typer.Option(help="`didn't` as `did` and `n't`, or as one word.")] = True,
-    knowledge: Annotated[Encoder, typer.Option(help="Knowledge encoder of the model.")] = Encoder.contextual_attention,
-    max_triples: Annotated[int, typer.Option(min=1, help="Most triples a word.")] = 10,
-    policy: Annotated[KeptTriples, typer.Option(help="Which triples stay.")] = KeptTriples.weight_and_frequency,
-    relation: Annotated[
-        list[str] | None, typer.Option(help="Keep only this relation. Give it again for more.")
-    ] = None,
-    min_weight: Annotated[float | None, typer.Option(help="Leave out triples of a smaller weight.")] = None,
-    inverse: Annotated[bool, typer.Option(help="Let every triple count from its tail too.")] = False,
-    symmetric: Annotated[bool, typer.Option(help="Let triples of symmetric relations count from their tail.")] = False,
-    multi_word: Annotated[bool, typer.Option(help="Match concepts of several words in text.")] = False,
-    hidden_size: Annotated[int, typer.Option(min=1)] = 512,
-    num_layers: Annotated[int, typer.Option(min=1)] = 2,
-    embedding_size: Annotated[int | None, typer.Option(min=1, help="That of `--glove`, or 200.")] = None,
-    num_train: Annotated[
-        int | None, typer.Option(min=1, help="Training stories, where there are no splits (the paper: 90000).")
-    ] = None,
+    glove: Glove = None,
+    vocab_size: VocabSize = 10_000,
+    lower_case: LowerCase = True,
+    split_contractions: SplitContractions = True,
+    knowledge: Knowledge = Encoder.contextual_attention,
+    max_triples: MaxTriples = 10,
+    policy: Policy = KeptTriples.weight_and_frequency,
+    relation: Relations = None,
+    min_weight: MinWeight = None,
+    inverse: Inverse = False,
+    symmetric: Symmetric = False,
+    multi_word: MultiWord = False,
+    hidden_size: HiddenSize = 512,
+    num_layers: NumLayers = 2,
+    embedding_size: EmbeddingSize = None,
+    num_train: NumTrain = None,
     seed: Annotated[int, typer.Option(help="Of the split and all that is drawn.")] = 0,
-    num_proc: Annotated[int | None, typer.Option(min=1, help="Processes that tokenise.")] = None,
+    num_proc: NumProc = None,
     overwrite: Annotated[bool, typer.Option(help="Replace what stands in the output directory.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """
     Turn stories, triples and word vectors into a directory that training starts from.
@@ -90,7 +85,7 @@ def prepare(
         split_contractions=split_contractions,
         knowledge=None if knowledge is Encoder.none else knowledge.value,
         max_triples=max_triples,
-        policy=cast("Policy", policy.value),
+        policy=cast("PolicyName", policy.value),
         relations=tuple(relation) if relation else None,
         min_weight=min_weight,
         inverse=inverse,

@@ -10,6 +10,8 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from .options import AsJson
+
 if TYPE_CHECKING:
     from hf_storyend.hub import PushPlan
 
@@ -23,7 +25,7 @@ def push(
     allow_changed_code: Annotated[
         bool, typer.Option("--allow-changed-code", help="Push code other than the installed package's.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what would go up, or went, as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """
     Push a model to the Hugging Face Hub: code, weights, tokenizer, knowledge and card in one commit.

@@ -13,6 +13,7 @@ from rich.markdown import Markdown
 
 from .endings import endings_or_default
 from .models import find_model
+from .options import AsJson, Baseline, Confidence, ConstantEnding, Data, DatasetId, MaxStories, Split
 from .system_names import names_of_files
 
 
@@ -24,11 +25,8 @@ def score(
             "default those of the package's own model."
         ),
     ] = None,
-    data: Annotated[
-        str,
-        typer.Option(help="Stories: whatever `storyend prepare --stories` takes, or a directory that it has written."),
-    ] = "embedded",
-    split: Annotated[str, typer.Option(help="Which of their splits.")] = "test",
+    data: Data = "embedded",
+    split: Split = "test",
     name: Annotated[
         list[str] | None,
         typer.Option(help="What the table calls each system; by default like its file."),
@@ -39,20 +37,12 @@ def score(
     output: Annotated[
         Path | None, typer.Option(help="Directory for numbers, tables and files for the Hub, one inside it a system.")
     ] = None,
-    max_stories: Annotated[int | None, typer.Option(min=1, help="The first so many stories and endings only.")] = None,
-    confidence: Annotated[
-        int, typer.Option(min=0, help="Resamples for confidence intervals and tests; 0 means no intervals.")
-    ] = 1000,
-    baseline: Annotated[
-        Path | None, typer.Option(help="Endings of another system for the same stories, to test the differences.")
-    ] = None,
-    constant_ending: Annotated[
-        str | None, typer.Option(help="What the trivial system writes; by default the best constant training ending.")
-    ] = None,
-    dataset_id: Annotated[
-        str | None, typer.Option(help="The stories' id on the Hub, for its files; by default the name of DATA.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
+    max_stories: MaxStories = None,
+    confidence: Confidence = 1000,
+    baseline: Baseline = None,
+    constant_ending: ConstantEnding = None,
+    dataset_id: DatasetId = None,
+    as_json: AsJson = False,
 ) -> None:
     """
     Score endings that any system wrote, with the metrics of `storyend evaluate` that need no model.

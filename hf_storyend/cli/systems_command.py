@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
+from .options import AsJson
 
-def systems(as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False) -> None:
+
+def systems(as_json: AsJson = False) -> None:
     """
     List the systems that can be trained and compared, with their number of weights at the sizes of the paper.
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from .csv_rows import read_csv
 from .embedded import StoryRecord
+from .json_lines import read_json_lines, required
 from .paired_files import read_paired_files
 from .plain_text import read_plain_text
 from .story_records import (
@@ -22,7 +21,7 @@ from .story_records import (
     choose_layout,
     cloze_from_fields,
 )
-from .text_files import at_line, read_text, split_lines
+from .text_files import at_line
 
 
 def read_stories(path: Path, format: str | None = None) -> list[StoryRecord]:
@@ -80,29 +79,10 @@ def _table_fields(path: Path, layouts: Sequence[ColumnLayout]) -> Iterator[tuple
 
 
 def _read_json_lines(path: Path) -> Iterator[StoryRecord]:
-    for number, line in enumerate(split_lines(read_text(path)), start=1):
-        record = _json_object(path, number, line)
+    for number, record in read_json_lines(path):
         with at_line(path, number):
-            for key in CONTEXT_AND_ENDING.columns:
-                if key not in record:
-                    raise ValueError(f"key `{key}` is missing; there is {', '.join(map(repr, record)) or 'none'}")
-            story = CONTEXT_AND_ENDING.story([(key, record[key]) for key in CONTEXT_AND_ENDING.columns])
+            story = CONTEXT_AND_ENDING.story([(key, required(record, key)) for key in CONTEXT_AND_ENDING.columns])
         yield story
-
-
-def _json_object(path: Path, number: int, line: str) -> dict[str, Any]:
-    wanted = 'every line must be one whole object, {"context": ["...", "..."], "ending": "..."}'
-    if not line.strip():
-        raise ValueError(f"{path}, line {number}: a blank line among the stories; {wanted}.")
-    try:
-        record = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path}, line {number}, column {error.colno}: {error.msg}; {wanted}.") from error
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path}, line {number}: {error}; {wanted}.") from error
-    if not isinstance(record, dict):
-        raise ValueError(f"{path}, line {number}: a JSON {type(record).__name__}; {wanted}.")
-    return record
 
 
 StoryReader = Callable[[Path], Iterator[StoryRecord]]

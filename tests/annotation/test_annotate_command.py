@@ -28,7 +28,7 @@ def storyend(monkeypatch, capsys):
 def drawn(storyend, endings, tmp_path):
     one, two = endings
     output = tmp_path / "human"
-    arguments = ["--endings", one, "--endings", two, "--names", "first", "--names", "second", "--output", output]
+    arguments = ["--endings", one, "--endings", two, "--name", "first", "--name", "second", "--output", output]
     code, printed, _ = storyend("annotate", "sample", *arguments, "--num-stories", 3, "--seed", 5, "--references")
     assert code == 0
     assert "9 endings of 3 systems for each of 3 annotators." in printed

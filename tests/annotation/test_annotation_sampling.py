@@ -128,8 +128,8 @@ def test_bad_names(endings, names, message):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("", "line 2, column 1: Expecting value; every line must be one object"),
-        ("[1]", "line 2: a JSON list; every line must be one object"),
+        ("", "line 2: a blank line among the stories; every line must be one whole object"),
+        ("[1]", "line 2: a JSON list; every line must be one whole object"),
         ('{"context": ["A."]}', "line 2: key `ending` is missing; there is 'context'."),
         ('{"context": "A.", "ending": "B."}', "line 2: `context` must be a list of at least one sentence; got 'A.'."),
         ('{"context": [], "ending": "B."}', "line 2: `context` must be a list of at least one sentence; got []."),

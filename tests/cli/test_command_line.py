@@ -98,7 +98,7 @@ def test_score_without_endings_scores_those_of_the_package_s_own_model(storyend)
 
 def test_annotate_without_arguments_draws_a_study_and_looks_for_its_scores(storyend, tmp_path):
     assert "human/key.json can't be opened" in storyend("annotate", "report", code=2).err
-    printed = storyend("annotate", "sample", "--num-stories", "2", "--annotators", "1").out
+    printed = storyend("annotate", "sample", "--num-stories", "2", "--num-annotators", "1").out
     assert "2 endings of 1 system for each of 1 annotators" in printed
     assert (tmp_path / "human" / "sheets" / "sheet_1.csv").is_file()
     assert "rows 2 to 3, column `grammar`: blank" in storyend("annotate", "report", code=2).err
