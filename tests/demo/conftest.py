@@ -4,36 +4,15 @@ from __future__ import annotations
 
 import pytest
 import torch
+from small_tokenizer import small_tokenizer
 
-from hf_storyend import (
-    IncrementalEncoderConfig,
-    IncrementalEncoderForEndingGeneration,
-    IncrementalEncoderTokenizer,
-    KnowledgeTable,
-)
-from hf_storyend.data.vocabulary import build_vocabulary
+from hf_storyend import IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration
 from hf_storyend.systems import SYSTEMS, match_tokenizer
-
-SENTENCES = [
-    "Anna put a cake in the oven.",
-    "Then Anna and Tom watched a long film.",
-    "The kitchen was full of smoke.",
-    "They burn cakes, and the cake was burnt.",
-]
-TRIPLES = {
-    "oven": [("oven", "UsedFor", "cake"), ("oven", "AtLocation", "kitchen")],
-    "cake": [("cake", "ReceivesAction", "burn")],
-}
 
 
 def save_system(name: str, folder) -> str:
     """A model of a system that has learnt nothing."""
-    vocabulary = build_vocabulary(SENTENCES)
-    tokenizer = IncrementalEncoderTokenizer(vocab=vocabulary.ids)
-    tokenizer.word_forms = vocabulary.word_forms
-    tokenizer.knowledge = KnowledgeTable(
-        relations=["AtLocation", "Causes", "ReceivesAction", "UsedFor"], max_triples=3, triples=TRIPLES
-    )
+    tokenizer = small_tokenizer()
     torch.manual_seed(0)
     config = IncrementalEncoderConfig.for_tokenizer(
         tokenizer, embedding_size=8, hidden_size=12, num_copy_slots=3, **SYSTEMS[name].settings

@@ -50,6 +50,12 @@ def trained_files(raw_files, tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.fixture(autouse=True)
+def empty_hub(loopback_hub) -> None:
+    """What one document pushed is not there for the next."""
+    loopback_hub.repos.clear()
+
+
 @pytest.fixture
 def surroundings(raw_files, request) -> Callable[[str], Path]:
     """The folder to start a document from."""
