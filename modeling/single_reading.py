@@ -39,7 +39,9 @@ def read_single(
     """What `read_step_by_step` gives, for one row: a row of `step_mask` must be true up to its end."""
     num_steps = word_vectors.shape[1]
     num_words = num_steps if step_mask is None else int(step_mask.sum())
-    look = None if memory is None or not memory.has_words.item() else SingleMemory(attention, memory)
+    look = None
+    if attention is not None and memory is not None and memory.has_words.item():
+        look = SingleMemory(attention, memory)
     vectors, steps = [(hidden[0], cell[0]) for hidden, cell in state], []
     for word_gates in lstm.project_words(word_vectors[0, :num_words]).unbind():
         context = None if look is None else look(vectors[-1][0])

@@ -47,4 +47,4 @@ def test_it_makes_a_compact_model_with_its_card_and_does_nothing_twice(sources):
 
 def test_the_recipe_of_the_package_s_model_can_be_read():
     recipe = yaml.safe_load((EXAMPLES / "default_model.yaml").read_text())
-    assert [run["system"] for run in recipe["runs"]] == ["ie-msa-ca", "ie-msa-ca-copy", "ie-msa-ca-copy"]
+    assert [run["system"] for run in recipe["runs"]] == ["ie-msa-ca", *["ie-msa-ca-copy"] * 3]
