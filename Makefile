@@ -5,8 +5,13 @@ BIN := $(VENV)/bin
 # One pytest process a core; threads of one would wait for those of another.
 WORKERS ?= auto
 CASES ?= 10000
+COUNT ?= 150
+OLDEST := .venv-oldest
+# What needs no more than the package itself.
+CORE_TESTS := $(addprefix tests/,modeling systems data knowledge preparation test_equations.py test_invariants.py \
+	test_learning.py test_remote_code.py training/test_checkpoints.py training/test_run.py)
 
-.PHONY: help demo test test-slow test-browser coverage fuzz lint types check bench clean
+.PHONY: help demo test test-slow test-browser coverage mutants test-oldest fuzz lint types check bench clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
@@ -30,6 +35,13 @@ coverage: $(VENV)/.test  ## How much of the code the tests run, file by file (a 
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
+mutants: $(VENV)/.test  ## Mistakes put into the model's file (COUNT=... of them): tests must notice 85 % (half an hour)
+	$(BIN)/python -m pip install -q -c constraints.txt cosmic-ray==8.7.0
+	cd tests && ../$(BIN)/python -m mutation.mutants --count $(COUNT)
+
+test-oldest: $(OLDEST)/.done  ## The core tests with the oldest versions that setup.py allows
+	$(OLDEST)/bin/python -m pytest -m "not slow and not browser" $(CORE_TESTS)
+
 fuzz: $(VENV)/.test  ## Ten thousand spoilt files (CASES=...): none may crash, hang or fill the memory (two minutes)
 	cd tests && ../$(BIN)/python -m hostile.fuzz --cases $(CASES)
 
@@ -44,7 +56,7 @@ bench: $(VENV)/.test  ## Measure training, writing and reading against a plain l
 	$(BIN)/python benchmarks/run_all.py --output bench_results
 
 clean:  ## Remove the virtual environment and caches
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 ...")'
@@ -65,3 +77,8 @@ $(VENV)/.test: setup.py constraints.txt requirements-test.lock | $(BIN)/python
 	$(BIN)/python -m pip install -q --require-hashes --no-deps -r requirements-test.lock
 	$(BIN)/python -m pip install -q --no-build-isolation -c constraints.txt -e '.[test]'
 	touch $@ $(VENV)/.demo
+
+$(OLDEST)/.done: setup.py .ci/oldest.txt
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python -m pip install -q -c .ci/oldest.txt -e '.[knowledge]' hypothesis pytest pytest-timeout
+	touch $@

@@ -1,0 +1,38 @@
+"""Names for attentions, and masks that are not those of a story."""
+
+import pytest
+import torch
+from story_cases import as_tensors, context_of, random_stories, tiny_model
+
+from hf_storyend.modeling.modeling_incremental_encoder import EndingGenerationOutput
+
+
+def test_a_system_without_knowledge_has_only_attentions_over_states():
+    states = torch.ones(1)
+    output = EndingGenerationOutput(encoder_attentions=(states,), cross_attentions=(states,))
+    assert output.encoder_state_attentions is states and output.state_attentions is states
+    assert output.encoder_knowledge_attentions is None
+    assert output.triple_attentions is None
+    assert output.knowledge_attentions is None
+
+
+def test_a_system_with_knowledge_has_all():
+    parts = tuple(torch.full((1,), float(number)) for number in range(3))
+    output = EndingGenerationOutput(encoder_attentions=parts, decoder_attentions=(parts[1],))
+    assert output.encoder_state_attentions is parts[0]
+    assert output.encoder_knowledge_attentions is parts[1]
+    assert output.triple_attentions is parts[2]
+    assert output.knowledge_attentions is parts[1]
+
+
+def test_without_attentions_there_are_none():
+    output = EndingGenerationOutput()
+    names = ("state", "knowledge", "encoder_state", "encoder_knowledge", "triple")
+    assert [getattr(output, f"{name}_attentions") for name in names] == [None] * 5
+
+
+def test_a_mask_of_another_shape_is_refused_by_generate():
+    model, story = tiny_model(torch.float32), context_of(as_tensors(random_stories(0)))
+    mask = story["attention_mask"]
+    with pytest.raises(ValueError, match="attention_mask"):
+        model.generate(**{**story, "attention_mask": mask[..., None]})
