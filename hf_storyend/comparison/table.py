@@ -60,7 +60,7 @@ def draw_table(comparison: dict[str, Any], path: Path) -> bool:
         axes.set_yticks(list(places), names)
         axes.grid(axis="x", alpha=0.3)
     axes.invert_yaxis()
-    axes.legend(loc="lower right")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
     figure.suptitle(f"Each system: {comparison['budget']}")
     figure.savefig(path, dpi=120)
     return True
