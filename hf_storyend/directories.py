@@ -54,6 +54,11 @@ def _swap(new: Path, target: Path) -> None:
             with suppress(FileNotFoundError):
                 os.rename(target, old)
                 replaced.append(old)
+    except OSError:
+        # What stood there stays, if nothing new can.
+        if replaced and not target.exists():
+            os.rename(replaced.pop(), target)
+        raise
     finally:
         # Only now: a reader must not wait for a new directory while an old one is being deleted.
         for old in replaced:

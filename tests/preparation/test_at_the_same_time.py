@@ -1,7 +1,9 @@
 """Several processes that prepare the same data at the same moment: the files of one alone, and nobody fails."""
 
+import errno
 import json
 import multiprocessing
+import os
 from collections.abc import Callable
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
@@ -113,3 +115,21 @@ def test_a_link_is_replaced_and_what_it_points_to_stays(tmp_path):
         (folder / "a").write_text("new")
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["a"]
     assert (tmp_path / "elsewhere" / "thesis.tex").read_text() == "years of work"
+
+
+def test_what_stood_there_stays_if_nothing_new_can(tmp_path, monkeypatch):
+    target = tmp_path / "out"
+    target.mkdir()
+    (target / "mine").write_text("old")
+    rename, refusals = os.rename, [OSError(errno.ENOTEMPTY, "taken"), OSError(errno.EIO, "the disk is broken")]
+
+    def failing(source, destination):
+        if destination == target and refusals:
+            raise refusals.pop(0)
+        rename(source, destination)
+
+    monkeypatch.setattr(os, "rename", failing)
+    with pytest.raises(OSError, match="the disk is broken"), written_aside(target) as folder:
+        (folder / "mine").write_text("new")
+    assert (target / "mine").read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]
