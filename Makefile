@@ -11,7 +11,7 @@ OLDEST := .venv-oldest
 CORE_TESTS := $(addprefix tests/,modeling systems data knowledge preparation test_equations.py test_invariants.py \
 	test_learning.py test_remote_code.py training/test_checkpoints.py training/test_run.py)
 
-.PHONY: help demo test test-slow test-browser coverage mutants test-oldest fuzz lint types check bench clean
+.PHONY: help demo test test-slow test-browser coverage mutants test-oldest fuzz lint types bench clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
@@ -35,7 +35,7 @@ coverage: $(VENV)/.test  ## How much of the code the tests run, file by file (a 
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
-mutants: $(VENV)/.test  ## Mistakes put into the model's file (COUNT=... of them): tests must notice 85 % (half an hour)
+mutants: $(VENV)/.test  ## Mistakes put into the model's file (COUNT=... of them): tests must notice 85 % (three quarters of an hour)
 	$(BIN)/python -m pip install -q -c constraints.txt cosmic-ray==8.7.0
 	cd tests && ../$(BIN)/python -m mutation.mutants --count $(COUNT)
 
