@@ -58,7 +58,7 @@ class CopyMechanism(nn.Module):
     @staticmethod
     def read_places(word_ids: torch.Tensor, memory: CopyMemory) -> torch.Tensor:
         """Selective read [B, T, E] for words [B, T]: zero for those that do not stand in the story."""
-        words = word_ids.view(memory.ids.shape[0], -1, 1)
+        words = word_ids.reshape(memory.ids.shape[0], -1, 1)
         places = (words == memory.ids.unsqueeze(1)).to(memory.vectors.dtype)
         reads = (places / places.sum(dim=2, keepdim=True).clamp(min=1)) @ memory.vectors
         return reads.view(*word_ids.shape, -1)

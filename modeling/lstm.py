@@ -70,7 +70,7 @@ class ContextLSTM(nn.Module):
 
     def project_words(self, word_vectors: torch.Tensor) -> torch.Tensor:
         """The words' share in the first layer's gates, for every position: [B, J, E] -> [B, J, 4D]."""
-        return self.word_gates(self.dropout(word_vectors))
+        return apply_linear(self.word_gates, self.dropout(word_vectors))
 
     def forward(self, word_gates: torch.Tensor, context: torch.Tensor | None, state: LSTMState) -> LSTMState:
         """One step: word_gates [B, 4D], context [B, D] if there is one, and the state before it -> that after it."""

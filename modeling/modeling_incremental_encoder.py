@@ -380,6 +380,19 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         processors = LogitsProcessorList([never, *(logits_processor or [])])
         return super().generate(inputs, generation_config, processors, **kwargs)
 
+    def prepare_inputs_for_generation(
+        self,
+        input_ids: torch.LongTensor,
+        next_sequence_length: int | None = None,
+        is_first_iteration: bool | None = False,
+        **kwargs: Any,
+    ) -> dict[str, Any]:
+        """The words that the state has not read, and all else but labels as it is: no positions, nothing to cut."""
+        kwargs.pop("labels", None)
+        if next_sequence_length is not None:
+            input_ids = input_ids[:, -next_sequence_length:]
+        return {**kwargs, "decoder_input_ids": input_ids.to(self.lm_head.weight.device).contiguous()}
+
     def _expand_inputs_for_generation(self, *args: Any, **kwargs: Any) -> tuple[torch.LongTensor, dict[str, Any]]:
         """Repeat rows for beams and samples, except what those of a story only read and can share."""
         outputs = kwargs.get("encoder_outputs")

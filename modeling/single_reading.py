@@ -12,6 +12,7 @@ import torch
 from .fused_reading import has_plain_parts
 from .lstm import ContextLSTM, LSTMState
 from .multi_source_attention import MultiSourceAttention, SentenceMemory
+from .small_products import add_vector_product
 from .tensor_values import has_values
 
 
@@ -63,7 +64,7 @@ def _advance(lstm: ContextLSTM, word_gates: torch.Tensor, context: torch.Tensor 
         weight = gates.weight if below is not None else gates.weight[:, -lstm.hidden_size :]
         inputs = hidden if below is None else torch.cat((below, hidden))
         addend = addend if gates.bias is None else gates.bias
-        below, cell = lstm.open_gates(torch.addmv(addend, weight, inputs), cell)
+        below, cell = lstm.open_gates(add_vector_product(addend, weight, inputs), cell)
         new_state.append((below, cell))
     return new_state
 

@@ -40,6 +40,17 @@ def small_product(inputs: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     return columns.T
 
 
+def add_vector_product(addend: torch.Tensor, weight: torch.Tensor, vector: torch.Tensor) -> torch.Tensor:
+    """`addend + weight @ vector`: [O], [O, I] and [I] -> [O]. A library does it on one thread; blocks go to all."""
+    if torch.get_num_threads() == 1:
+        return torch.addmv(addend, weight, vector)
+    if weight.shape[0] % _NUM_BLOCKS:
+        return addend + small_product(vector.unsqueeze(0), weight)[0]
+    rows = vector.expand(_NUM_BLOCKS, 1, -1)
+    blocks = weight.unflatten(0, (_NUM_BLOCKS, -1)).mT
+    return torch.baddbmm(addend.view(_NUM_BLOCKS, 1, -1), rows, blocks).view(-1)
+
+
 def apply_linear(module: nn.Module, inputs: torch.Tensor) -> torch.Tensor:
     """`module(inputs)` for a linear map of [..., I], by the faster way where it is one."""
     if torch.is_grad_enabled() or torch.is_autocast_enabled(inputs.device.type) or not is_plain_linear(module):
@@ -47,6 +58,8 @@ def apply_linear(module: nn.Module, inputs: torch.Tensor) -> torch.Tensor:
     rows = inputs.reshape(-1, inputs.shape[-1])
     if not is_small_product(rows, module.weight):
         return module(inputs)
+    if rows.shape[0] == 1 and module.bias is not None:
+        return add_vector_product(module.bias, module.weight, rows[0]).view(*inputs.shape[:-1], -1)
     outputs = small_product(rows, module.weight).contiguous()
     if module.bias is not None:
         outputs += module.bias

@@ -1,9 +1,10 @@
-"""Names for attentions, and masks that are not those of a story."""
+"""Names for attentions, what `generate()` is told, and masks that are not those of a story."""
 
 import pytest
 import torch
 from story_cases import as_tensors, context_of, random_stories, tiny_model
 
+from hf_storyend import IncrementalEncoderForEndingGeneration
 from hf_storyend.modeling.modeling_incremental_encoder import EndingGenerationOutput
 
 
@@ -29,6 +30,27 @@ def test_without_attentions_there_are_none():
     output = EndingGenerationOutput()
     names = ("state", "knowledge", "encoder_state", "encoder_knowledge", "triple")
     assert [getattr(output, f"{name}_attentions") for name in names] == [None] * 5
+
+
+def test_attentions_of_the_ending_stand_apart():
+    model, batch = tiny_model(torch.float32), as_tensors(random_stories(0))
+    output = model(**batch, output_attentions=True)
+    assert len(output.cross_attentions) == len(output.decoder_attentions) == 1
+    assert not torch.equal(output.cross_attentions[0], output.decoder_attentions[0])
+
+
+def test_generate_makes_no_cache_of_its_own():
+    """It asks the class."""
+    assert IncrementalEncoderForEndingGeneration._supports_default_dynamic_cache() is False
+
+
+def test_only_words_not_read_yet_are_read():
+    model = tiny_model()
+    words = torch.tensor([[2, 5, 6], [2, 7, 8]])
+    inputs = model.prepare_inputs_for_generation(words, next_sequence_length=1, use_cache=True, labels=words)
+    assert inputs.keys() == {"decoder_input_ids", "use_cache"} and inputs["use_cache"] is True
+    assert inputs["decoder_input_ids"].tolist() == [[6], [8]]
+    assert torch.equal(model.prepare_inputs_for_generation(words)["decoder_input_ids"], words)
 
 
 def test_a_mask_of_another_shape_is_refused_by_generate():

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from hf_storyend.modeling import small_products
-from hf_storyend.modeling.small_products import apply_linear, is_small_product, small_product
+from hf_storyend.modeling.small_products import add_vector_product, apply_linear, is_small_product, small_product
 
 
 def large_linear(num_outputs: int = 4096, bias: bool = True) -> nn.Linear:
@@ -33,6 +33,17 @@ def test_a_part_of_a_weight():
     torch.testing.assert_close(small_product(inputs, weight), inputs @ weight.T)
 
 
+@pytest.mark.parametrize("num_threads", [1, 2])
+@pytest.mark.parametrize("num_outputs", [4096, 4099])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_one_vector(monkeypatch, num_threads, num_outputs, dtype):
+    """Also of a part of a weight, and whether or not there are threads to share it."""
+    monkeypatch.setattr(torch, "get_num_threads", lambda: num_threads)
+    weight, vector = large_linear(num_outputs).weight.to(dtype)[:, 32:], torch.randn(32, dtype=dtype)
+    addend = torch.randn(num_outputs, dtype=dtype)
+    torch.testing.assert_close(add_vector_product(addend, weight, vector), addend + weight @ vector)
+
+
 def test_when_it_is_worth_it():
     weight, rows = large_linear().weight, torch.randn(64, 64)
     assert is_small_product(rows[:16], weight)
@@ -45,7 +56,8 @@ def test_when_it_is_worth_it():
 @pytest.mark.parametrize("reason", ["gradients", "hook", "subclass", "replaced forward", "autocast"])
 def test_the_module_is_called_where_that_matters(monkeypatch, reason):
     module, inputs, calls = large_linear(), torch.randn(1, 64), []
-    monkeypatch.setattr(small_products, "small_product", lambda *_: pytest.fail("the module was passed over"))
+    for name in ("small_product", "add_vector_product"):
+        monkeypatch.setattr(small_products, name, lambda *_: pytest.fail("the module was passed over"))
     if reason == "hook":
         module.register_forward_hook(lambda *_: calls.append(reason))
     elif reason == "subclass":

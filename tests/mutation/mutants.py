@@ -42,10 +42,12 @@ TESTS = (
     "modeling/test_model_outputs.py",
     "modeling/test_bad_input.py",
     "modeling/test_losses.py",
+    "modeling/test_initial_weights.py",
     "modeling/test_plugin.py",
     "test_equations.py",
     "modeling/test_generation.py",
     "systems/test_copying_words.py",
+    "systems/test_system_generation.py",
     "systems/test_system_equations.py",
     "test_invariants.py",
 )

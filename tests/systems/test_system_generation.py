@@ -82,6 +82,15 @@ def test_scores_and_attentions_are_those_of_the_forward_pass(name):
 
 
 @every
+def test_words_may_lie_anywhere_in_memory(name):
+    model, batch = ready_to_copy(name), batch_for(name, 3)
+    words = torch.arange(4, 4 + 5 * len(batch["input_ids"])).view(5, -1).remainder(20).T
+    assert not words.is_contiguous()
+    logits = [model(**context_of(batch), decoder_input_ids=ids).logits for ids in (words, words.contiguous())]
+    assert torch.equal(*logits)
+
+
+@every
 @pytest.mark.parametrize("num_beams", [1, 3])
 def test_transition_scores(name, num_beams):
     model, batch = ready_to_copy(name), batch_for(name, 4)
