@@ -30,7 +30,7 @@ SETTINGS = {"greedy, batch 1": (1, 1, 7), "greedy": (128, 1, 2), "beam 4": (128,
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_data_options(parser)
-    parser.add_argument("--knowledge", default="ca", help="of ga, ca, ie (default: ca)")
+    parser.add_argument("--knowledge", default="ga,ca", help="of ga, ca, ie (default: ga,ca)")
     parser.add_argument("--compile", action="store_true", help="measure torch.compile, too")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)

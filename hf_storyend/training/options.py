@@ -66,6 +66,9 @@ class TrainingOptions:
     full_determinism: bool = _option(False, "Only deterministic GPU kernels: slower, the same weights every time.")
     mixed_precision: Literal["no", "fp16", "bf16"] | None = _option(None, "Default: what `accelerate config` says.")
     torch_compile: bool = _option(False, "Compile the model, anew for each shape of a batch: minutes on a CPU.")
+    torch_compile_mode: Literal["default", "reduce-overhead", "max-autotune"] = _option(
+        "default", "Of `torch_compile`; `reduce-overhead` records CUDA graphs on a GPU."
+    )
     dataloader_num_workers: int = _option(0, "Processes that make batches; 0: the training process itself.")
 
     eval_steps: int | None = _option(None, "Evaluate every so many updates; default: at the end of each epoch.")
@@ -95,6 +98,8 @@ class TrainingOptions:
             for name in ("warmup_ratio", "weight_decay"):
                 if getattr(self, name) is not None:
                     raise ValueError(f"`{name}` belongs to the recipe `modern`; the recipe is `paper`.")
+        if self.torch_compile_mode != "default" and not self.torch_compile:
+            raise ValueError(f"`torch_compile_mode` is {self.torch_compile_mode!r}, but `torch_compile` is off.")
         if self.max_steps == 0 or self.max_steps < -1:
             raise ValueError(f"`max_steps` must be at least 1, or -1 for whole epochs; got {self.max_steps}.")
         if self.max_steps == -1 and not 0 < self.num_train_epochs < float("inf"):

@@ -67,7 +67,9 @@ class TrainingRun:
         self.num_parameters = model.num_parameters()
         self.module, self.optimizer = self.accelerator.prepare(model, self.recipe.optimizer(model))
         # Evaluation and saving go past the compiled model: other shapes would compile it anew.
-        self.model = torch.compile(self.module, dynamic=True) if options.torch_compile else self.module
+        self.model = self.module
+        if options.torch_compile:
+            self.model = torch.compile(self.module, dynamic=True, mode=options.torch_compile_mode)
         self.plan = UpdatePlan(
             self.data.tokenised["train"],
             StoryCollator(self.data.tokenizer),

@@ -58,7 +58,10 @@ def change(name, index, value):
         (lambda b: b.update(labels=b["labels"][:-1]), "`labels` must be \\[stories, words\\] for 3 stories"),
         (lambda b: b.update(labels=None), "Give `labels` or `decoder_input_ids`"),
         (lambda b: b.update(decoder_input_ids=b["labels"][:, :1].abs()), "must have one shape"),
-        (lambda b: b.update(decoder_input_ids=b["labels"].abs() * 0, labels=b["labels"][:, :1]), "must have one shape"),
+        (
+            lambda b: b.update(decoder_input_ids=b["labels"].abs() * 0, labels=b["labels"][:, :1]),
+            "must have one shape",
+        ),
     ],
 )
 def test_tensors(batch, spoil, message):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-_AUTO_MAP = """auto_map["AutoModelForSeq2SeqLM"] = f"{type(self).__module__.rsplit('.', %s)[-1]}.{type(self).__name__}\""""
+_AUTO_MAP = (
+    """auto_map["AutoModelForSeq2SeqLM"] = f"{type(self).__module__.rsplit('.', %s)[-1]}.{type(self).__name__}\""""
+)
 _SAFE = 'if kwargs.get("use_safetensors") %s False or kwargs.get("weights_only") %s False:'
 
 EQUIVALENT: dict[tuple[str, str], str] = {

@@ -166,7 +166,11 @@ def main() -> int:
     say(f"{len(known)} mutants, {len(known) - len(mutants)} of them equivalent")
     if options.count is not None:
         mutants = random.Random(options.seed).sample(mutants, min(options.count, len(mutants)))
-    survivors = [mutant for mutant in mutants if _survives(mutant)]
+    survivors = []
+    for number, mutant in enumerate(mutants, start=1):
+        survivors += [mutant] if _survives(mutant) else []
+        if number % 10 == 0:
+            say(f"{number} of {len(mutants)} tried, {number - len(survivors)} noticed")
     share = 1 - len(survivors) / len(mutants)
     say(
         f"{len(mutants)} tried, {len(mutants) - len(survivors)} noticed: {share:.1%}; {time.monotonic() - start:.0f} s"

@@ -67,6 +67,7 @@ def _yaml(value) -> str:
         ("{recipe: paper, warmup_ratio: 0.1}", "`warmup_ratio` belongs to the recipe `modern`"),
         ("warmup_ratio: 1.5", "`warmup_ratio` must be"),
         ("max_grad_norm: 0", "`max_grad_norm` must be above 0"),
+        ("torch_compile_mode: max-autotune", "`torch_compile` is off"),
     ],
 )
 def test_wrong_options_end_in_one_line_and_exit_code_2(tmp_path, capsys, text, message):

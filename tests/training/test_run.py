@@ -146,6 +146,14 @@ def test_only_deterministic_kernels(finished, prepared, tmp_path):
     assert are_identical(final_weights(options), final_weights(finished))
 
 
+def test_how_to_compile_is_passed_on(prepared, tmp_path, monkeypatch):
+    modes = []
+    monkeypatch.setattr(torch, "compile", lambda model, *, dynamic, mode: modes.append((dynamic, mode)) or model)
+    changes = {"torch_compile": True, "torch_compile_mode": "reduce-overhead"}
+    with TrainingRun(small_options(prepared, tmp_path / "run", **changes)) as run:
+        assert run.model is run.module and modes == [(True, "reduce-overhead")]
+
+
 @pytest.mark.slow
 def test_a_compiled_model_trains(finished, prepared, tmp_path):
     """Two updates are two shapes, each of which is compiled anew: minutes."""
