@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-_AUTO_MAP = (
-    """auto_map["AutoModelForSeq2SeqLM"] = f"{type(self).__module__.rsplit('.', %s)[-1]}.{type(self).__name__}\""""
-)
+_MODULE = "{type(self).__module__.rsplit('.', %s)[-1]}"
+_AUTO_MAP = 'auto_map["AutoModelForSeq2SeqLM"] = f"' + _MODULE + '.{type(self).__name__}"'
 _SAFE = 'if kwargs.get("use_safetensors") %s False or kwargs.get("weights_only") %s False:'
 
 EQUIVALENT: dict[tuple[str, str], str] = {
