@@ -35,7 +35,8 @@ def python_of(name: str) -> list[Block]:
 
 # What a document says that it needs; README's first block is the one that others refer to.
 BEFORE = {
-    "docs/explanation.md": [python_of("README.md")[0].code],
+    # The blocks that make `model` and `tokenizer`.
+    "docs/explanation.md": [block.code for block in python_of("README.md")[:2]],
     "docs/annotation.md": [SCORED_STUDY],
 }
 TEMPLATE = "hub_cards/template.md"
