@@ -50,6 +50,7 @@ TESTS = (
     "systems/test_system_generation.py",
     "systems/test_system_equations.py",
     "test_invariants.py",
+    "hostile/test_spoilt_files.py",
 )
 # Left out: what takes seconds and notices what others notice.
 CHOICE = "not compiles and not trainer and not learns_to_copy and not (all_gradients and not None)"
