@@ -44,6 +44,12 @@ def test_generate_makes_no_cache_of_its_own():
     assert IncrementalEncoderForEndingGeneration._supports_default_dynamic_cache() is False
 
 
+def test_gradient_checkpointing_is_refused():
+    """The fused reading keeps what backward needs; there is nothing to trade."""
+    with pytest.raises(ValueError, match="gradient checkpointing"):
+        tiny_model().gradient_checkpointing_enable()
+
+
 def test_only_words_not_read_yet_are_read():
     model = tiny_model()
     words = torch.tensor([[2, 5, 6], [2, 7, 8]])

@@ -7,15 +7,16 @@ _AUTO_MAP = 'auto_map["AutoModelForSeq2SeqLM"] = f"' + _MODULE + '.{type(self)._
 _SAFE = 'if kwargs.get("use_safetensors") %s False or kwargs.get("weights_only") %s False:'
 
 _LOSS = "if labels is not None and states is not None and self.config.encoder_loss_weight %s 0:"
-_KNOWS = (
-    "return self.encoder_attentions[%d] if self.encoder_attentions and len(self.encoder_attentions) > %d else None"
-)
+_KNOWS = "return self.encoder_attentions[%d] if self.encoder_attentions and len(self.encoder_attentions) %s else None"
 
 EQUIVALENT: dict[tuple[str, str], str] = {
     (_AUTO_MAP % "1", _AUTO_MAP % "2"): "the last part of a name is the same however often it is cut",
     (_SAFE % ("is", "is"), _SAFE % ("==", "is")): "0 would be refused, too; False is what people write",
     (_SAFE % ("is", "is"), _SAFE % ("is", "==")): "the same",
     (_LOSS % ">", _LOSS % "!="): "the configuration refuses weights below 0",
-    (_KNOWS % (1, 1), _KNOWS % (1, 2)): "an encoder returns one attention or three",
-    (_KNOWS % (2, 1), _KNOWS % (2, 2)): "the same",
+    **{
+        (_KNOWS % (number, "> 1"), _KNOWS % (number, changed)): "an encoder returns one attention or three"
+        for number in (1, 2)
+        for changed in ("> 2", "!= 1", "is not 1")
+    },
 }
