@@ -100,8 +100,10 @@ def test_transition_scores(name, num_beams):
     if num_beams > 1:
         torch.testing.assert_close(steps.sum(dim=1), output.sequences_scores)
         return
+    as_they_are = model.compute_transition_scores(output.sequences, output.scores)
     for step, scores in enumerate(output.scores):
         unfinished = (output.sequences[:, 1 : step + 1] != END).all(dim=1)
+        torch.testing.assert_close(as_they_are[unfinished, step], scores.amax(-1)[unfinished])
         best = scores.log_softmax(-1).amax(-1)
         torch.testing.assert_close(steps[unfinished, step], best[unfinished])
 
