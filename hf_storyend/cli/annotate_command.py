@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markdown import Markdown
 from rich.markup import escape
 
 from .endings import endings_or_default
 from .options import AsJson
+from .pages import print_page
 from .system_names import names_of_files
 
 # As in the paper.
@@ -103,4 +103,4 @@ def report(
     if as_json:
         typer.echo(content)
         return
-    Console().print(Markdown(page))
+    print_page(page)

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markdown import Markdown
 
 from .options import AsJson
+from .pages import print_page
 
 
 def compare(
@@ -63,4 +63,4 @@ def compare(
     if as_json:
         typer.echo(json.dumps(comparison, indent=1))
         return
-    Console().print(Markdown((output / "comparison.md").read_text(encoding="utf-8")))
+    print_page((output / "comparison.md").read_text(encoding="utf-8"))

@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.markdown import Markdown
 
 from .models import find_model
 from .options import (
@@ -22,6 +20,7 @@ from .options import (
     NumBeams,
     Split,
 )
+from .pages import print_page
 
 
 def evaluate(
@@ -84,4 +83,4 @@ def evaluate(
     if as_json:
         typer.echo(result.to_json())
         return
-    Console().print(Markdown(result.to_markdown(title)))
+    print_page(result.to_markdown(title))

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
-from rich.console import Console
-from rich.markdown import Markdown
 
 from .models import find_model
 from .options import AsJson, ModelOption, NumBeams
+from .pages import print_page
 from .triples import parse_triples
 
 if TYPE_CHECKING:
@@ -127,4 +126,4 @@ def _show(text: str, is_plain: bool) -> None:
     if is_plain:
         typer.echo(text)
         return
-    Console().print(Markdown(text))
+    print_page(text)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 from rich.console import Console
-from rich.markdown import Markdown
 
 from .options import AsJson
+from .pages import print_page
 from .prepare_options import (
     ConceptNet,
     EmbeddingSize,
@@ -101,7 +101,6 @@ def prepare(
     if as_json:
         typer.echo(json.dumps(report, indent=1, ensure_ascii=False))
         return
-    console = Console()
-    console.print(Markdown((output / "report.md").read_text(encoding="utf-8")))
+    print_page((output / "report.md").read_text(encoding="utf-8"))
     state = "was there already, made from the same inputs" if report["cached"] else "is ready"
-    console.print(f"\n[bold]{output}[/] {state}.")
+    Console().print(f"\n[bold]{output}[/] {state}.")

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.markdown import Markdown
 
 from .endings import endings_or_default
 from .models import find_model
 from .options import AsJson, Baseline, Confidence, ConstantEnding, Data, DatasetId, MaxStories, Split
+from .pages import print_page
 from .system_names import names_of_files
 
 
@@ -68,7 +67,7 @@ def score(
     if as_json:
         typer.echo(json.dumps({title: result.to_dict() for title, result in results.items()}, indent=1))
         return
-    Console().print(Markdown(compare_in_table(results)))
+    print_page(compare_in_table(results))
 
 
 def _checked_names(names: list[str] | None, files: Sequence[Path], output: Path | None) -> list[str]:
