@@ -80,5 +80,6 @@ $(VENV)/.test: setup.py constraints.txt requirements-test.lock | $(BIN)/python
 
 $(OLDEST)/.done: setup.py .ci/oldest.txt
 	$(PYTHON) -m venv $(OLDEST)
-	$(OLDEST)/bin/python -m pip install -q -c .ci/oldest.txt -e '.[knowledge]' hypothesis pytest pytest-timeout
+	$(OLDEST)/bin/python -m pip install -q -c .ci/oldest.txt -e '.[knowledge,plots]' hypothesis pytest pytest-timeout \
+		tensorboard
 	touch $@

@@ -23,7 +23,7 @@ REQUIRED = [
     "safetensors>=0.8",
     "torch>=2.13",
     "tqdm>=4.66.6",
-    "transformers>=5.14.1,<6",
+    "transformers>=5.18.0,<6",
     "typer>=0.15.4",
 ]
 # Needed where a knowledge table is built, not where one is used: lemmas and parts of speech; a faster gzip.

@@ -10,7 +10,7 @@ import transformers
 
 RELEASE = "0.1.0"
 # From the first one on, and below the second.
-SUPPORTED_TRANSFORMERS = ("5.14.1", "6")
+SUPPORTED_TRANSFORMERS = ("5.18.0", "6")
 
 
 def made_with() -> dict[str, str]:
@@ -43,5 +43,5 @@ def check_transformers() -> None:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """5.14.1.dev0 -> (5, 14, 1)."""
+    """5.18.1.dev0 -> (5, 18, 1)."""
     return tuple(int(number) for number in re.findall(r"\d+", version)[:3])

@@ -34,22 +34,22 @@ def test_a_saved_model_records_the_versions_anew(model, tmp_path):
         "hf_storyend": RELEASE,
         "transformers": transformers.__version__,
         "torch": str(torch.__version__),
-        "supported_transformers": ">=5.14.1,<6",
+        "supported_transformers": ">=5.18.0,<6",
     }
     assert IncrementalEncoderForEndingGeneration.from_pretrained(tmp_path).config.made_with["hf_storyend"] == RELEASE
 
 
-@pytest.mark.parametrize("installed", ["5.14.1", "5.22.2", "5.15.0.dev0", "5.999"])
+@pytest.mark.parametrize("installed", ["5.18.0", "5.22.2", "5.19.0.dev0", "5.999"])
 def test_versions_of_the_range_pass_in_silence(monkeypatch, recwarn, installed):
     monkeypatch.setattr(supported_versions.transformers, "__version__", installed)
     check_transformers()
     assert not recwarn.list
 
 
-@pytest.mark.parametrize("installed", ["4.57.1", "5.14.0", "5.9"])
+@pytest.mark.parametrize("installed", ["4.57.1", "5.17.9", "5.9"])
 def test_older_ones_are_refused(monkeypatch, installed):
     monkeypatch.setattr(supported_versions.transformers, "__version__", installed)
-    with pytest.raises(ImportError, match=rf"for transformers>=5\.14\.1,<6; {installed} is installed.*pip install"):
+    with pytest.raises(ImportError, match=rf"for transformers>=5\.18\.0,<6; {installed} is installed.*pip install"):
         check_transformers()
 
 
@@ -69,7 +69,7 @@ transformers.__version__ = "5.2.0"
 transformers.AutoConfig.from_pretrained({str(folder)!r}, trust_remote_code=True)
 """
     result = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True)
-    assert "is for transformers>=5.14.1,<6; 5.2.0 is installed, which is too old" in result.stderr
+    assert "is for transformers>=5.18.0,<6; 5.2.0 is installed, which is too old" in result.stderr
 
 
 def test_check_code_lists_what_differs(folder):
