@@ -24,7 +24,7 @@ REQUIRED = [
     "torch>=2.13",
     "tqdm>=4.66.6",
     "transformers>=5.18.0,<6",
-    "typer>=0.15.4",
+    "typer>=0.16.0",
 ]
 # Needed where a knowledge table is built, not where one is used: lemmas and parts of speech; a faster gzip.
 KNOWLEDGE = ["isal>=1.7.1", "lemminflect>=0.2.3"]
