@@ -13,6 +13,9 @@ from accelerate.utils import broadcast_object_list
 
 from .options import TrainingOptions
 
+# Process groups of runs that are over: see `end_training`.
+_ENDED: list[Any] = []
+
 
 def build_accelerator(options: TrainingOptions) -> Accelerator:
     """An Accelerator with the precision and trackers of the options; everything else is what it was launched with."""
@@ -47,6 +50,17 @@ def start_trackers(options: TrainingOptions, accelerator: Accelerator) -> None:
     config = {key: value for key, value in options.to_dict().items() if value is not None}
     named = {tracker: {"name": name} for tracker in options.trackers if tracker in ("wandb", "trackio")}
     accelerator.init_trackers("hf_storyend", config=config, init_kwargs=named)
+
+
+def end_training(accelerator: Accelerator) -> None:
+    """
+    Close trackers and leave the other processes. The group is held until Python ends: if a model's wrapper were the
+    last to hold it, its end would wait, with Python's lock in hand, for a thread of the group that may just be waiting
+    for that lock. On busy machines a stopped run then never ended.
+    """
+    if torch.distributed.is_initialized():
+        _ENDED.append(torch.distributed.group.WORLD)
+    accelerator.end_training()
 
 
 def from_main_process(accelerator: Accelerator, value: Any) -> Any:

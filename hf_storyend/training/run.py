@@ -23,7 +23,7 @@ from ..data.tokenised import StoryCollator
 from ..directories import written_aside
 from ..evaluation import Evaluation, EvaluationOptions, evaluate
 from ..modeling import EndingGenerationOutput, IncrementalEncoderForEndingGeneration
-from .acceleration import build_accelerator, from_main_process, main_process_writes, start_trackers
+from .acceleration import build_accelerator, end_training, from_main_process, main_process_writes, start_trackers
 from .checkpoints import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
 from .data import build_model, load_training_data
 from .history import History
@@ -120,7 +120,7 @@ class TrainingRun:
         self.signals.__exit__()
         # After an error other processes may be elsewhere, and would be waited for.
         if error[0] is None or issubclass(error[0], TrainingInterrupted):
-            self.accelerator.end_training()
+            end_training(self.accelerator)
 
     def updates(self) -> Iterator[Update]:
         """What each remaining update reads. After the losses of its batches, call `step`."""
