@@ -391,7 +391,10 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         kwargs.pop("labels", None)
         if next_sequence_length is not None:
             input_ids = input_ids[:, -next_sequence_length:]
-        return {**kwargs, "decoder_input_ids": input_ids.to(self.lm_head.weight.device).contiguous()}
+        # Weights that wait elsewhere stand on no device.
+        if (device := self.device).type != "meta":
+            input_ids = input_ids.to(device)
+        return {**kwargs, "decoder_input_ids": input_ids.contiguous()}
 
     def _expand_inputs_for_generation(self, *args: Any, **kwargs: Any) -> tuple[torch.LongTensor, dict[str, Any]]:
         """Repeat rows for beams and samples, except what those of a story only read and can share."""
