@@ -33,9 +33,8 @@ def python_of(name: str) -> list[Block]:
     return blocks_of((ROOT / name).read_text(encoding="utf-8"), "python")
 
 
-# What a document says that it needs; README's first block is the one that others refer to.
+# What a document says that it needs: README's first two blocks make the `model` and `tokenizer` that others refer to.
 BEFORE = {
-    # The blocks that make `model` and `tokenizer`.
     "docs/explanation.md": [block.code for block in python_of("README.md")[:2]],
     "docs/annotation.md": [SCORED_STUDY],
 }

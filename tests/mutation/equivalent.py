@@ -5,14 +5,13 @@ from __future__ import annotations
 _MODULE = "{type(self).__module__.rsplit('.', %s)[%s]}"
 _AUTO_MAP = 'auto_map["AutoModelForSeq2SeqLM"] = f"' + _MODULE + '.{type(self).__name__}"'
 _SAFE = 'if kwargs.get("use_safetensors") %s False or kwargs.get("weights_only") %s False:'
-
 _LOSS = "if labels is not None and states is not None and self.config.encoder_loss_weight %s 0:"
 _KNOWS = "return self.encoder_attentions[%d] if self.encoder_attentions and len(self.encoder_attentions) %s else None"
 
 EQUIVALENT: dict[tuple[str, str], str] = {
     (_AUTO_MAP % (1, -1), _AUTO_MAP % (2, -1)): "the last part of a name is the same however often it is cut",
     (_AUTO_MAP % (1, -1), _AUTO_MAP % (1, 1)): "the last of two is the second",
-    (_SAFE % ("is", "is"), _SAFE % ("==", "is")): "0 would be refused, too; False is what people write",
+    (_SAFE % ("is", "is"), _SAFE % ("==", "is")): "only for 0, with which safetensors are read all the same",
     (_SAFE % ("is", "is"), _SAFE % ("is", "==")): "the same",
     (_LOSS % ">", _LOSS % "!="): "the configuration refuses weights below 0",
     **{
