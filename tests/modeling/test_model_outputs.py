@@ -44,6 +44,11 @@ def test_generate_makes_no_cache_of_its_own():
     assert IncrementalEncoderForEndingGeneration._supports_default_dynamic_cache() is False
 
 
+def test_a_new_model_writes_at_most_thirty_words():
+    """As the authors' code."""
+    assert tiny_model().generation_config.max_new_tokens == 30
+
+
 def test_gradient_checkpointing_is_refused():
     """The fused reading keeps what backward needs; there is nothing to trade."""
     with pytest.raises(ValueError, match="gradient checkpointing"):

@@ -82,6 +82,15 @@ def test_scores_and_attentions_are_those_of_the_forward_pass(name):
 
 
 @every
+def test_training_and_evaluation_have_the_same_loss(name):
+    """In training it is made without holding logits."""
+    model, batch = ready_to_copy(name), batch_for(name, 3)
+    for part in ("loss", "ending_loss"):
+        losses = [model.train(is_training)(**batch)[part] for is_training in (True, False)]
+        torch.testing.assert_close(*losses)
+
+
+@every
 def test_words_may_lie_anywhere_in_memory(name):
     model, batch = ready_to_copy(name), batch_for(name, 3)
     words = torch.arange(4, 4 + 5 * len(batch["input_ids"])).view(5, -1).remainder(20).T
