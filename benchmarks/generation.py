@@ -3,7 +3,8 @@ Writing endings: `generate()` of the package's model against the plain loop with
 
     python benchmarks/generation.py --stories stories.jsonl --triples triples.txt
 
-Endings have exactly 20 words, so that all do the same work. `--compile` also measures `torch.compile` on the step of
+Endings have exactly 20 words, so that all do the same work; in "real lengths" each is as long as the story's own. There
+the plain loop writes on until the longest is complete, as `generate()` does. `--compile` also measures `torch.compile` on the step of
 the decoder, which takes a minute.
 """
 
@@ -19,12 +20,32 @@ import torch
 from bench_data import Batch, add_data_options, context_of, make_batches, make_models, read_stories
 from measuring import machine, ratio, seconds, take_turns
 from plain_loop import PlainLoop
+from transformers import LogitsProcessor
 
 from hf_storyend import IncrementalEncoderForEndingGeneration
 
 NUM_WORDS = 20
-# name: stories, beams, rounds
-SETTINGS = {"greedy, batch 1": (1, 1, 7), "greedy": (128, 1, 2), "beam 4": (128, 4, 2)}
+# name: stories, beams, rounds, whether endings have real lengths
+SETTINGS = {
+    "greedy, batch 1": (1, 1, 7, False),
+    "greedy": (128, 1, 2, False),
+    "greedy, real lengths": (128, 1, 2, True),
+    "beam 4": (128, 4, 2, False),
+}
+
+
+class EndsAt(LogitsProcessor):
+    """Ends the ending of each row after a given number of words."""
+
+    def __init__(self, lengths: torch.Tensor, end: int):
+        self.lengths, self.end = lengths, end
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        ends = (self.lengths == input_ids.shape[1]).nonzero().squeeze(1)
+        scores[ends] = -torch.inf
+        scores[ends, self.end] = 0.0
+        return scores
+
 
 
 def main() -> None:
@@ -35,14 +56,19 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     tokenizer, stories = read_stories(options)
-    batch = context_of(make_batches(tokenizer, stories, options.batch, 1)[0])
+    batch = make_batches(tokenizer, stories, options.batch, 1)[0]
+    lengths = (batch["labels"] >= 0).sum(dim=1)  # the end symbol included
+    batch = context_of(batch)
     results: dict[str, object] = {"machine": machine()}
     for knowledge in options.knowledge.split(","):
         ours, plain_loop = make_models(options, tokenizer, knowledge)
         # Neither may end early.
         for model in (ours.eval(), plain_loop.eval()):
             model.lm_head.bias.data[ours.config.eos_token_id] = -1e4
-        results[knowledge] = {name: compare(ours, plain_loop, batch, *setting) for name, setting in SETTINGS.items()}
+        results[knowledge] = {
+            name: compare(ours, plain_loop, batch, lengths if are_real else None, *setting)
+            for name, (*setting, are_real) in SETTINGS.items()
+        }
         if options.compile:
             results[knowledge]["compiled step"] = compile_step(ours, batch)
     print_table(results)
@@ -54,26 +80,33 @@ def compare(
     ours: IncrementalEncoderForEndingGeneration,
     plain_loop: PlainLoop,
     batch: Batch,
+    lengths: torch.Tensor | None,
     num_stories: int,
     num_beams: int,
     num_rounds: int,
 ) -> dict:
     story = without_padding({name: tensor[:num_stories] for name, tensor in batch.items()})
     num_stories = len(story["input_ids"])
+    num_words = NUM_WORDS if lengths is None else int(lengths.max())
+    processors = [] if lengths is None else [EndsAt(lengths, ours.config.eos_token_id)]
+    settings = {"num_beams": num_beams, "max_new_tokens": num_words, "logits_processor": processors}
     runs: dict[str, Callable[[], torch.Tensor]] = {
-        "plain loop": lambda: plain_loop.generate(NUM_WORDS, num_beams, **story),
-        "ours": lambda: ours.generate(**story, num_beams=num_beams, max_new_tokens=NUM_WORDS)[:, 1:],
+        "plain loop": lambda: plain_loop.generate(num_words, num_beams, **story),
+        "ours": lambda: ours.generate(**story, **settings)[:, 1:],
     }
     endings = {name: run() for name, run in runs.items()}
-    agreement = (endings["ours"] == endings["plain loop"]).float().mean().item()
-    if agreement < 0.9:
+    is_same = endings["ours"] == endings["plain loop"]
+    if lengths is not None:
+        is_same = is_same[torch.arange(num_words) < lengths.unsqueeze(1) - 1]
+    if (agreement := is_same.float().mean().item()) < 0.9:
         raise ValueError(f"The variants write different endings: only {agreement:.0%} of the words are the same.")
     times = take_turns(runs, num_rounds)
-    steps = own_seconds(ours, story, num_beams)
+    steps = own_seconds(ours, story, num_beams, lengths)
     medians = {name: statistics.median(values) for name, values in times.items()}
     return {
         "ratio": ratio(times["plain loop"], times["ours"]),
         "ms_per_story": {name: 1000 * value / num_stories for name, value in medians.items()},
+        "mean_words": NUM_WORDS if lengths is None else lengths.float().mean().item(),
         # What generate() does besides: processors, choice of words, beams, checks.
         "share_of_generate_itself": max(0.0, 1 - steps / medians["ours"]),
     }
@@ -85,17 +118,23 @@ def without_padding(story: Batch) -> Batch:
 
 
 @torch.no_grad()
-def own_seconds(model: IncrementalEncoderForEndingGeneration, story: Batch, num_beams: int) -> float:
+def own_seconds(
+    model: IncrementalEncoderForEndingGeneration, story: Batch, num_beams: int, lengths: torch.Tensor | None
+) -> float:
     """The encoder and as many steps of the decoder, called one after the other."""
     rows = len(story["input_ids"]) * num_beams
     words = torch.full((rows, 1), model.config.bos_token_id)
+    masks = [None] * NUM_WORDS
+    if lengths is not None:
+        masks = [(lengths >= step).unsqueeze(1) for step in range(int(lengths.max()))]
 
     def run() -> None:
         outputs = model.get_encoder()(**story)
         _, kwargs = model._expand_inputs_for_generation(num_beams, True, None, encoder_outputs=outputs)
         cache = None
-        for _ in range(NUM_WORDS):
-            output = model(encoder_outputs=kwargs["encoder_outputs"], decoder_input_ids=words, past_key_values=cache)
+        for mask in masks:
+            inputs = {"decoder_input_ids": words, "decoder_attention_mask": mask, "past_key_values": cache}
+            output = model(encoder_outputs=kwargs["encoder_outputs"], **inputs)
             cache = output.past_key_values
 
     run()
@@ -117,7 +156,7 @@ def compile_step(model: IncrementalEncoderForEndingGeneration, batch: Batch) -> 
 
 
 def print_table(results: dict) -> None:
-    row = "{:<9} {:<16} {:>7} {:>18} {:>18} {:>18}".format
+    row = "{:<9} {:<20} {:>7} {:>18} {:>18} {:>18}".format
     print(row("knowledge", "mode", "ratio", "ours, ms/story", "plain, ms/story", "generate() itself"))
     for knowledge, modes in results.items():
         for mode, result in modes.items() if knowledge != "machine" else ():

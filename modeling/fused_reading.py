@@ -34,15 +34,13 @@ tanh_backward = torch.ops.aten.tanh_backward.grad_input
 softmax_backward = torch.ops.aten._softmax_backward_data.out
 
 
-def can_read_fused(
-    lstm: ContextLSTM, attention: MultiSourceAttention | None, word_ids: torch.Tensor, step_mask: torch.Tensor | None
-) -> bool:
+def can_read_fused(lstm: ContextLSTM, attention: MultiSourceAttention | None, word_vectors: torch.Tensor) -> bool:
     """
     Whether `read_fused` may take a reading and is worth it: not while nothing may depend on the data, nor for a single
     step, as in generation. `read_fused` uses weights and calls no module, so whatever acts on a call is left to the
     plain loop.
     """
-    if not has_values(word_ids) or (step_mask is None and word_ids.shape[1] == 1):
+    if not has_values(word_vectors) or word_vectors.shape[1] == 1:
         return False
     return has_plain_parts(lstm, attention)
 

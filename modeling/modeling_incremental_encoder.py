@@ -69,15 +69,16 @@ from .configuration_incremental_encoder import IncrementalEncoderConfig
 from .copying import CopyMemory, check_slots, sum_of_copy_losses
 from .forbidden_words import ForbiddenWords
 from .loading import check_finite, check_shards, naming
-from .losses import IGNORED, labelled_steps, next_word_targets, sum_of_cross_entropies, sum_of_losses
+from .losses import IGNORED, next_word_targets, sum_of_cross_entropies, sum_of_losses, up_to_the_last
 from .lstm import GateLinear, stack_state, unstack_state
 from .pipeline_incremental_encoder import CUSTOM_PIPELINES
 from .recurrent_cache import RecurrentCache
 from .small_products import project_words
-from .story_inputs import check_target_ids, prepare_story_inputs
+from .story_inputs import check_decoder_mask, check_target_ids, prepare_story_inputs
 from .story_reader import Reading, StoryEncoderOutput, StoryReader
 from .story_readers import STORY_READERS, build_story_reader
 from .supported_versions import made_with
+from .tensor_values import has_values
 
 
 @dataclass
@@ -203,6 +204,7 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         triple_mask: torch.Tensor | None = None,
         copy_ids: torch.LongTensor | None = None,
         decoder_input_ids: torch.LongTensor | None = None,
+        decoder_attention_mask: torch.Tensor | None = None,
         labels: torch.LongTensor | None = None,
         encoder_outputs: StoryEncoderOutput | tuple | None = None,
         past_key_values: RecurrentCache | None = None,
@@ -225,6 +227,9 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
                 `labels` and `decoder_input_ids` may have the slots of their story.
             decoder_input_ids (`torch.LongTensor` of shape `[B, T]`, *optional*):
                 What the decoder reads, the start symbol first; made from `labels` where those are given.
+            decoder_attention_mask (`torch.Tensor` of shape `[B, T]`, *optional*):
+                1 up to the end of what each row reads, 0 behind it: there, nothing is read and all scores are 0. So
+                `generate()` spends no work on endings that are complete.
             labels (`torch.LongTensor` of shape `[B, T]`, *optional*):
                 The ending with its end symbol; -100 is ignored. Where the decoder's inputs are made from them, steps
                 behind a story's last label are not read: what is returned for those means nothing.
@@ -255,10 +260,14 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         # Steps behind the last label do nothing for the loss; nobody else sees them, unless they were asked for.
         is_shortened = labels is not None and (self.training or decoder_input_ids is None)
         decoder_input_ids = self._decoder_inputs(decoder_input_ids, labels, encoder_outputs)
-        step_mask = labelled_steps(labels) if is_shortened else None
+        step_mask = up_to_the_last(labels != IGNORED) if is_shortened else None
+        if decoder_attention_mask is not None:
+            read_mask = check_decoder_mask(decoder_attention_mask, decoder_input_ids)
+            step_mask = read_mask if step_mask is None else step_mask & read_mask
         reading, cache = self._decode(decoder_input_ids, step_mask, encoder_outputs, past_key_values)
-        copies = encoder_outputs.copy_memory
-        logits = self._score_words(reading.outputs, copies) if labels is None or not self.training else None
+        copies, logits = encoder_outputs.copy_memory, None
+        if labels is None or not self.training:
+            logits = self._score_words(reading.outputs, copies, step_mask)
         losses = self._losses(reading.outputs, copies, logits, labels, encoder_loss, num_items_in_batch)
 
         use_cache = self.config.use_cache if use_cache is None else use_cache
@@ -276,17 +285,19 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         )
         return output if return_dict else output.to_tuple()
 
-    def project(self, states: torch.Tensor) -> torch.Tensor:
-        """States [..., D] -> scores of the next word [..., V]."""
-        return project_words(self.lm_head, self.dropout(states))
-
-    def _score_words(self, states: torch.Tensor, copies: CopyMemory | None) -> torch.Tensor:
-        """States [B, T, D] -> scores of the next word [B, T, V] or, if words can be copied, [B, T, V + slots]."""
-        if copies is None:
-            return self.project(states)
+    def _score_words(
+        self, states: torch.Tensor, copies: CopyMemory | None, step_mask: torch.Tensor | None
+    ) -> torch.Tensor:
+        """
+        States [B, T, D] -> scores of the next word [B, T, V] or, if words can be copied, [B, T, V + slots]; where
+        nothing was read, all are 0.
+        """
         states = self.dropout(states)
-        logits = project_words(self.lm_head, states)
-        return self.encoder.copying.mix(logits, states, copies, self.config.num_copy_slots)
+        logits = project_words(self.lm_head, states, step_mask)
+        if copies is None:
+            return logits
+        mixed = self.encoder.copying.mix(logits, states, copies, self.config.num_copy_slots)
+        return mixed if step_mask is None else mixed.masked_fill(~step_mask.unsqueeze(2), 0.0)
 
     def prepare_decoder_input_ids_from_labels(self, labels: torch.LongTensor) -> torch.LongTensor:
         """What the decoder reads to predict `labels`: the start symbol, then all but the last."""
@@ -387,14 +398,28 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         is_first_iteration: bool | None = False,
         **kwargs: Any,
     ) -> dict[str, Any]:
-        """The words that the state has not read, and all else but labels as it is: no positions, nothing to cut."""
+        """The words that the state has not read, and all else but labels as it is: no positions."""
         kwargs.pop("labels", None)
         if next_sequence_length is not None:
             input_ids = input_ids[:, -next_sequence_length:]
         # Weights that wait elsewhere stand on no device.
         if (device := self.device).type != "meta":
             input_ids = input_ids.to(device)
+        if not is_first_iteration:
+            # One that was given is for the words before.
+            kwargs.pop("decoder_attention_mask", None)
+            kwargs.update(self._unfinished(input_ids))
         return {**kwargs, "decoder_input_ids": input_ids.contiguous()}
+
+    def _unfinished(self, words: torch.LongTensor) -> dict[str, torch.Tensor]:
+        """
+        The mask of words [B, T] if some endings are complete: `generate()` puts padding, which is never chosen, behind
+        them. On a GPU nobody looks: waiting for the answer would cost more than the work on those rows.
+        """
+        if words.device.type != "cpu" or not has_values(words):
+            return {}
+        is_word = words != self.config.pad_token_id
+        return {} if is_word[:, -1].all() else {"decoder_attention_mask": up_to_the_last(is_word)}
 
     def _expand_inputs_for_generation(self, *args: Any, **kwargs: Any) -> tuple[torch.LongTensor, dict[str, Any]]:
         """Repeat rows for beams and samples, except what those of a story only read and can share."""

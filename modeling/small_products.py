@@ -66,6 +66,13 @@ def apply_linear(module: nn.Module, inputs: torch.Tensor) -> torch.Tensor:
     return outputs.view(*inputs.shape[:-1], -1)
 
 
-def project_words(lm_head: nn.Module, states: torch.Tensor) -> torch.Tensor:
-    """States [..., D] -> scores of the next word [..., V]."""
-    return apply_linear(lm_head, states)
+def project_words(lm_head: nn.Module, states: torch.Tensor, step_mask: torch.Tensor | None) -> torch.Tensor:
+    """States [B, T, D] -> scores of the next word [B, T, V]; all 0, and no work, where `step_mask` [B, T] is false."""
+    if step_mask is None:
+        return apply_linear(lm_head, states)
+    if not has_values(states):
+        return lm_head(states).masked_fill(~step_mask.unsqueeze(2), 0.0)
+    rows = step_mask.flatten().nonzero().squeeze(1)
+    scores = apply_linear(lm_head, states.flatten(0, 1).index_select(0, rows))
+    spread = scores.new_zeros(step_mask.numel(), scores.shape[1]).index_copy(0, rows, scores)
+    return spread.unflatten(0, step_mask.shape)

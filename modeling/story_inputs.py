@@ -75,6 +75,19 @@ def check_target_ids(config: IncrementalEncoderConfig, name: str, ids: torch.Ten
     _check_range(name, real, config.num_output_words, what)
 
 
+def check_decoder_mask(mask: torch.Tensor, decoder_input_ids: torch.Tensor) -> torch.Tensor:
+    """`decoder_attention_mask` as it is read: [B, T], true up to the end of each row."""
+    if mask.shape != decoder_input_ids.shape:
+        raise ValueError(
+            "`decoder_attention_mask` must have the shape of `decoder_input_ids` "
+            f"{tuple(decoder_input_ids.shape)}; got {tuple(mask.shape)}."
+        )
+    mask = mask.to(torch.bool)
+    if has_values(mask) and (~mask[:, :-1] & mask[:, 1:]).any():
+        raise ValueError("`decoder_attention_mask` has a word behind padding: pad endings on the right.")
+    return mask
+
+
 def _word_mask(input_ids: torch.Tensor, attention_mask: torch.Tensor | None) -> torch.Tensor:
     if attention_mask is None:
         return torch.ones_like(input_ids, dtype=torch.bool)

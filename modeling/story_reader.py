@@ -204,7 +204,7 @@ def read_vectors(
     if isinstance(attention, MultiSourceAttention | None):
         if can_read_single(lstm, attention, word_vectors):
             read = read_single
-        elif can_read_fused(lstm, attention, word_vectors, step_mask):
+        elif can_read_fused(lstm, attention, word_vectors):
             read = read_fused
     return Reading(word_vectors, *read(lstm, attention, word_vectors, state, memory, step_mask))
 

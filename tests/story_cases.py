@@ -10,7 +10,7 @@ from reference import Story
 from hf_storyend import IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration
 
 KNOWLEDGE = ["graph_attention", "contextual_attention", None]
-NUM_WORDS, NUM_RELATIONS, START, END = 23, 4, 2, 3
+NUM_WORDS, NUM_RELATIONS, PADDING, START, END = 23, 4, 1, 2, 3
 
 
 def tiny_config(**kwargs) -> IncrementalEncoderConfig:

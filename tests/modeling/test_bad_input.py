@@ -5,6 +5,8 @@ import torch
 from story_cases import NUM_RELATIONS, NUM_WORDS, as_tensors, random_stories, tiny_config, tiny_model
 from transformers import DynamicCache
 
+LAST = torch.tensor([-1])
+
 
 @pytest.fixture
 def batch():
@@ -62,6 +64,8 @@ def change(name, index, value):
             lambda b: b.update(decoder_input_ids=b["labels"].abs() * 0, labels=b["labels"][:, :1]),
             "must have one shape",
         ),
+        (lambda b: b.update(decoder_attention_mask=b["labels"][:, :-1]), "`decoder_attention_mask` must have the"),
+        (lambda b: b.update(decoder_attention_mask=(b["labels"] * 0).index_fill(1, LAST, 1)), "word behind padding"),
     ],
 )
 def test_tensors(batch, spoil, message):

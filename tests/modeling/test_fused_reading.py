@@ -266,16 +266,15 @@ def test_packing():
     assert packing.state_index.view(3, 4).tolist() == [[4, 4, 4, 4], [2, 2, 2, 2], [3, 5, 6, 6]]
 
 
-WORDS, MASK = torch.zeros(2, 3, dtype=torch.long), torch.ones(2, 3, dtype=torch.bool)
+WORDS = torch.zeros(2, 3, dtype=torch.long)
 
 
 def test_when_the_fast_path_is_taken():
     encoder = make_case().encoder
     parts = encoder.lstm, encoder.attention
-    assert can_read_fused(*parts, WORDS, MASK) and can_read_fused(*parts, WORDS, None)
-    assert can_read_fused(*parts, WORDS[:, :1], MASK[:, :1])
-    assert not can_read_fused(*parts, WORDS[:, :1], None), "a step of generation"
-    assert not can_read_fused(*parts, WORDS.to("meta"), MASK)
+    assert can_read_fused(*parts, WORDS)
+    assert not can_read_fused(*parts, WORDS[:, :1]), "a step of generation"
+    assert not can_read_fused(*parts, WORDS.to("meta"))
 
 
 @pytest.mark.parametrize("knowledge", ["graph_attention", "contextual_attention"])

@@ -2,8 +2,15 @@
 
 import pytest
 import torch
-from story_cases import END, KNOWLEDGE, as_tensors, context_of, random_stories, tiny_model
-from transformers import GenerationConfig, LogitsProcessorList, MaxTimeCriteria, StoppingCriteriaList, TextStreamer
+from story_cases import END, KNOWLEDGE, PADDING, as_tensors, context_of, random_stories, tiny_model
+from transformers import (
+    GenerationConfig,
+    LogitsProcessor,
+    LogitsProcessorList,
+    MaxTimeCriteria,
+    StoppingCriteriaList,
+    TextStreamer,
+)
 
 from hf_storyend.modeling.forbidden_words import ForbiddenWords
 from hf_storyend.modeling.recurrent_cache import RecurrentCache
@@ -29,6 +36,16 @@ SAMPLING = {
 def generate(model, batch, **kwargs):
     kwargs = {"max_new_tokens": 8, "return_dict_in_generate": True, "output_scores": True, **kwargs}
     return model.generate(**context_of(batch), **kwargs)
+
+
+class EndsInTurn(LogitsProcessor):
+    """The first ending has one word, the next one three, and so on."""
+
+    def __call__(self, input_ids, scores):
+        ends = 2 * torch.arange(len(scores)) + 2 == input_ids.shape[1]
+        scores = scores.index_fill(1, torch.tensor([END]), -torch.inf)
+        scores[ends] = torch.full_like(scores[ends], -torch.inf).index_fill(1, torch.tensor([END]), 0.0)
+        return scores
 
 
 def without_padding(sequence):
@@ -105,13 +122,15 @@ def test_unknown_padding_and_start_are_never_produced(mode, given):
 def test_attentions_come_with_the_ending(knowledge):
     stories = random_stories(5)
     model, batch = tiny_model(knowledge=knowledge), as_tensors(stories)
-    output = generate(model, batch, output_attentions=True, output_hidden_states=True)
+    output = generate(model, batch, output_attentions=True, output_hidden_states=True, logits_processor=[EndsInTurn()])
     num_words = batch["input_ids"].shape[2]
     assert len(output.cross_attentions) == output.sequences.shape[1] - 1
     assert all(step[0].shape == (3, 1, num_words) for step in output.cross_attentions)
     if knowledge:
         assert all(step[0].shape == (3, 1, num_words) for step in output.decoder_attentions)
-    expected = model(**context_of(batch), decoder_input_ids=output.sequences[:, :-1], output_attentions=True)
+    words = output.sequences[:, :-1]
+    reading = {"decoder_input_ids": words, "decoder_attention_mask": words != PADDING}
+    expected = model(**context_of(batch), **reading, output_attentions=True)
     torch.testing.assert_close(
         torch.cat([step[0] for step in output.cross_attentions], dim=1), expected.state_attentions
     )
@@ -219,3 +238,39 @@ def test_forbidden_words_leave_the_scores_they_were_given_alone():
     scores = torch.zeros(2, 5)
     assert ForbiddenWords([3, 1, 3])(torch.zeros(2, 1), scores).isinf().nonzero()[:, 1].tolist() == [1, 3, 1, 3]
     assert (scores == 0).all()
+
+
+@both
+def test_complete_endings_cost_nothing(knowledge):
+    """The product with the vocabulary sees the endings that are still written, and no others."""
+    model, batch, num_rows = tiny_model(knowledge=knowledge), as_tensors(random_stories(5)), []
+    model.lm_head.register_forward_pre_hook(lambda module, inputs: num_rows.append(inputs[0].flatten(0, -2).shape[0]))
+    words = generate(model, batch, logits_processor=[EndsInTurn()]).sequences[:, :-1]
+    assert num_rows == (words != PADDING).sum(dim=0).tolist() == [3, 3, 3, 2, 2, 1]
+
+
+@both
+def test_what_a_mask_leaves_out_changes_nothing(knowledge):
+    model, batch = tiny_model(knowledge=knowledge), as_tensors(random_stories(6))
+    words = torch.randint(END + 1, model.config.vocab_size, (3, 4))
+    mask = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 0, 0]])
+    with torch.no_grad():
+        masked = model(**context_of(batch), decoder_input_ids=words, decoder_attention_mask=mask)
+        step_by_step, cache = [], None
+        encoded = model.get_encoder()(**context_of(batch))
+        for step in range(4):
+            here = {"decoder_input_ids": words[:, [step]], "decoder_attention_mask": mask[:, [step]]}
+            output = model(encoder_outputs=encoded, past_key_values=cache, **here)
+            step_by_step.append(output.logits)
+            cache = output.past_key_values
+        torch.testing.assert_close(torch.cat(step_by_step, dim=1), masked.logits)
+        torch.testing.assert_close(cache.hidden, masked.past_key_values.hidden)
+        torch.testing.assert_close(cache.cell, masked.past_key_values.cell)
+        for row, length in enumerate(mask.sum(dim=1).tolist()):
+            assert (masked.logits[row, length:] == 0).all()
+            if length:
+                story = {name: tensor[[row]] for name, tensor in context_of(batch).items()}
+                alone = model(**story, decoder_input_ids=words[[row], :length])
+                torch.testing.assert_close(masked.logits[[row], :length], alone.logits)
+                torch.testing.assert_close(masked.past_key_values.hidden[[row]], alone.past_key_values.hidden)
+    assert torch.equal(masked.past_key_values.hidden[2], encoded.state_hidden[2])
