@@ -3,9 +3,9 @@ Writing endings: `generate()` of the package's model against the plain loop with
 
     python benchmarks/generation.py --stories stories.jsonl --triples triples.txt
 
-Endings have exactly 20 words, so that all do the same work; in "real lengths" each is as long as the story's own. There
-the plain loop writes on until the longest is complete, as `generate()` does. `--compile` also measures `torch.compile` on the step of
-the decoder, which takes a minute.
+Endings have exactly 20 words, so that all do the same work; with "real lengths" each is as long as the one that the
+story has. There, the plain loop writes on until the longest is complete, as `generate()` does. `--compile` measures
+`torch.compile`, too, on the step of the decoder, which takes a minute.
 """
 
 from __future__ import annotations
@@ -45,7 +45,6 @@ class EndsAt(LogitsProcessor):
         scores[ends] = -torch.inf
         scores[ends, self.end] = 0.0
         return scores
-
 
 
 def main() -> None:

@@ -61,9 +61,10 @@ def write_raw_files(folder: Path) -> None:
 
 
 def link_scripts(folder: Path) -> None:
-    """The parts of a source tree that commands name."""
-    for name in ("examples", "benchmarks", "tests", "hub_cards", "pyproject.toml"):
-        (folder / name).symlink_to(ROOT / name)
+    """The source tree that commands are typed in."""
+    for path in ROOT.iterdir():
+        if not path.name.startswith(".") and not (folder / path.name).exists():
+            (folder / path.name).symlink_to(path)
 
 
 def write_trained_files(folder: Path) -> None:

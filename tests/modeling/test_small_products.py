@@ -16,10 +16,11 @@ def large_linear(num_outputs: int = 4096, bias: bool = True) -> nn.Linear:
 
 
 @pytest.mark.parametrize("num_outputs", [4096, 4099, 4103])
-@pytest.mark.parametrize("shape", [(1,), (5,), (16,), (1, 1), (2, 3)])
+@pytest.mark.parametrize("shape", [(1,), (5,), (16,), (17,), (128,), (1, 1), (2, 3), (4, 20), (0,)])
 @pytest.mark.parametrize("bias", [True, False])
-def test_same_as_the_module(num_outputs, shape, bias):
+def test_same_as_the_module(monkeypatch, num_outputs, shape, bias):
     """Also where the weight can't be cut into equal blocks."""
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     module, inputs = large_linear(num_outputs, bias), torch.randn(*shape, 64)
     with torch.no_grad():
         outputs = apply_linear(module, inputs)
@@ -44,10 +45,12 @@ def test_one_vector(monkeypatch, num_threads, num_outputs, dtype):
     torch.testing.assert_close(add_vector_product(addend, weight, vector), addend + weight @ vector)
 
 
-def test_when_it_is_worth_it():
-    weight, rows = large_linear().weight, torch.randn(64, 64)
-    assert is_small_product(rows[:16], weight)
-    assert not is_small_product(rows[:17], weight)
+def test_when_it_is_worth_it(monkeypatch):
+    weight, rows = large_linear().weight, torch.randn(129, 64)
+    for num_threads, most in ((1, 16), (2, 128)):
+        monkeypatch.setattr(torch, "get_num_threads", lambda num_threads=num_threads: num_threads)
+        assert is_small_product(rows[:most], weight)
+        assert not is_small_product(rows[: most + 1], weight)
     assert not is_small_product(rows[:1], weight[:64]), "a small weight"
     assert not is_small_product(rows[:1].double(), weight.double())
     assert not is_small_product(rows[:1].to("meta"), weight)
