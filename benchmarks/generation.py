@@ -31,17 +31,19 @@ SETTINGS = {
     "greedy": (128, 1, 2, False),
     "greedy, real lengths": (128, 1, 2, True),
     "beam 4": (128, 4, 2, False),
+    "beam 4, real lengths": (128, 4, 2, True),
 }
 
 
 class EndsAt(LogitsProcessor):
-    """Ends the ending of each row after a given number of words."""
+    """Ends the ending of each row behind a given number of words."""
 
     def __init__(self, lengths: torch.Tensor, end: int):
         self.lengths, self.end = lengths, end
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        ends = (self.lengths == input_ids.shape[1]).nonzero().squeeze(1)
+        # The start symbol stands in front.
+        ends = (self.lengths + 1 == input_ids.shape[1]).nonzero().squeeze(1)
         scores[ends] = -torch.inf
         scores[ends, self.end] = 0.0
         return scores
@@ -56,7 +58,8 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     tokenizer, stories = read_stories(options)
     batch = make_batches(tokenizer, stories, options.batch, 1)[0]
-    lengths = (batch["labels"] >= 0).sum(dim=1)  # the end symbol included
+    real_lengths = (batch["labels"] >= 0).sum(dim=1) - 1  # without the end symbol
+    equal_lengths = torch.full_like(real_lengths, NUM_WORDS)
     batch = context_of(batch)
     results: dict[str, object] = {"machine": machine()}
     for knowledge in options.knowledge.split(","):
@@ -65,7 +68,7 @@ def main() -> None:
         for model in (ours.eval(), plain_loop.eval()):
             model.lm_head.bias.data[ours.config.eos_token_id] = -1e4
         results[knowledge] = {
-            name: compare(ours, plain_loop, batch, lengths if are_real else None, *setting)
+            name: compare(ours, plain_loop, batch, real_lengths if are_real else equal_lengths, *setting)
             for name, (*setting, are_real) in SETTINGS.items()
         }
         if options.compile:
@@ -79,33 +82,35 @@ def compare(
     ours: IncrementalEncoderForEndingGeneration,
     plain_loop: PlainLoop,
     batch: Batch,
-    lengths: torch.Tensor | None,
+    lengths: torch.Tensor,
     num_stories: int,
     num_beams: int,
     num_rounds: int,
 ) -> dict:
     story = without_padding({name: tensor[:num_stories] for name, tensor in batch.items()})
-    num_stories = len(story["input_ids"])
-    num_words = NUM_WORDS if lengths is None else int(lengths.max())
-    processors = [] if lengths is None else [EndsAt(lengths, ours.config.eos_token_id)]
-    settings = {"num_beams": num_beams, "max_new_tokens": num_words, "logits_processor": processors}
+    lengths = lengths[:num_stories]
+    num_stories, num_words = len(lengths), int(lengths.max())
+    processors = []
+    if has_ends := int(lengths.min()) < num_words:
+        processors = [EndsAt(lengths.repeat_interleave(num_beams), ours.config.eos_token_id)]
+    # The end symbol is written by both.
+    settings = {"num_beams": num_beams, "max_new_tokens": num_words + has_ends, "logits_processor": processors}
     runs: dict[str, Callable[[], torch.Tensor]] = {
-        "plain loop": lambda: plain_loop.generate(num_words, num_beams, **story),
-        "ours": lambda: ours.generate(**story, **settings)[:, 1:],
+        "plain loop": lambda: plain_loop.generate(lengths + has_ends, num_beams, **story)[:, :num_words],
+        "ours": lambda: ours.generate(**story, **settings)[:, 1 : num_words + 1],
     }
     endings = {name: run() for name, run in runs.items()}
-    is_same = endings["ours"] == endings["plain loop"]
-    if lengths is not None:
-        is_same = is_same[torch.arange(num_words) < lengths.unsqueeze(1) - 1]
-    if (agreement := is_same.float().mean().item()) < 0.9:
+    is_word = torch.arange(num_words) < lengths.unsqueeze(1)
+    agreement = (endings["ours"] == endings["plain loop"])[is_word].float().mean().item()
+    if agreement < 0.9:
         raise ValueError(f"The variants write different endings: only {agreement:.0%} of the words are the same.")
     times = take_turns(runs, num_rounds)
-    steps = own_seconds(ours, story, num_beams, lengths)
+    steps = own_seconds(ours, story, num_beams, lengths + has_ends)
     medians = {name: statistics.median(values) for name, values in times.items()}
     return {
         "ratio": ratio(times["plain loop"], times["ours"]),
         "ms_per_story": {name: 1000 * value / num_stories for name, value in medians.items()},
-        "mean_words": NUM_WORDS if lengths is None else lengths.float().mean().item(),
+        "mean_words": lengths.float().mean().item(),
         # What generate() does besides: processors, choice of words, beams, checks.
         "share_of_generate_itself": max(0.0, 1 - steps / medians["ours"]),
     }
@@ -118,14 +123,12 @@ def without_padding(story: Batch) -> Batch:
 
 @torch.no_grad()
 def own_seconds(
-    model: IncrementalEncoderForEndingGeneration, story: Batch, num_beams: int, lengths: torch.Tensor | None
+    model: IncrementalEncoderForEndingGeneration, story: Batch, num_beams: int, lengths: torch.Tensor
 ) -> float:
     """The encoder and as many steps of the decoder, called one after the other."""
-    rows = len(story["input_ids"]) * num_beams
-    words = torch.full((rows, 1), model.config.bos_token_id)
-    masks = [None] * NUM_WORDS
-    if lengths is not None:
-        masks = [(lengths >= step).unsqueeze(1) for step in range(int(lengths.max()))]
+    lengths = lengths.repeat_interleave(num_beams).unsqueeze(1)
+    words = torch.full_like(lengths, model.config.bos_token_id)
+    masks = [None if step < lengths.min() else lengths > step for step in range(int(lengths.max()))]
 
     def run() -> None:
         outputs = model.get_encoder()(**story)

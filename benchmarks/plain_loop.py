@@ -135,8 +135,11 @@ class PlainLoop(nn.Module):
         return torch.stack([self.lm_head(state) for state in states.unbind(1)], dim=1)
 
     @torch.no_grad()
-    def generate(self, num_words: int, num_beams: int = 1, **story: torch.Tensor) -> torch.Tensor:
-        """Endings of exactly `num_words` words [B, num_words]: greedy, or the best of `num_beams` beams."""
+    def generate(self, lengths: torch.Tensor, num_beams: int = 1, **story: torch.Tensor) -> torch.Tensor:
+        """
+        Endings of `lengths` [B] words each, [B, longest]: greedy, or the best of `num_beams` beams. All are written on
+        until the longest is complete; what stands behind the others means nothing.
+        """
         _, state, memory = self.encode(**story, is_supervised=False)
         batch_size = story["input_ids"].shape[0]
         rows = torch.arange(batch_size).repeat_interleave(num_beams)
@@ -145,19 +148,22 @@ class PlainLoop(nn.Module):
         # At first all beams of a story are the same: only one of them counts.
         scores = torch.full((batch_size, num_beams), -1e9).index_fill_(1, torch.tensor([0]), 0.0)
         real = torch.ones(batch_size * num_beams, 1, dtype=torch.bool)
-        for _ in range(num_words):
+        endings = torch.zeros(batch_size, int(lengths.max()), dtype=torch.long)
+        for num_words in range(1, endings.shape[1] + 1):
             states, state = self.read(words[:, -1:], real, state, memory)
             logits = self.lm_head(states[:, -1])
             logits[:, [self.config.unk_token_id, self.config.pad_token_id, self.config.bos_token_id]] = float("-inf")
             if num_beams == 1:
                 words = torch.cat((words, logits.argmax(dim=-1, keepdim=True)), dim=1)
-                continue
-            totals = (logits.log_softmax(dim=-1).view(batch_size, num_beams, -1) + scores.unsqueeze(-1)).flatten(1)
-            scores, best = totals.topk(num_beams)
-            beams = best // logits.shape[-1] + torch.arange(batch_size).unsqueeze(1) * num_beams
-            words = torch.cat((words[beams.flatten()], (best % logits.shape[-1]).view(-1, 1)), dim=1)
-            state = select_rows(state, beams.flatten())
-        return words.view(batch_size, num_beams, -1)[:, 0, 1:]
+            else:
+                totals = (logits.log_softmax(dim=-1).view(batch_size, num_beams, -1) + scores.unsqueeze(-1)).flatten(1)
+                scores, best = totals.topk(num_beams)
+                beams = best // logits.shape[-1] + torch.arange(batch_size).unsqueeze(1) * num_beams
+                words = torch.cat((words[beams.flatten()], (best % logits.shape[-1]).view(-1, 1)), dim=1)
+                state = select_rows(state, beams.flatten())
+            complete = (lengths == num_words).nonzero().squeeze(1)
+            endings[complete, :num_words] = words.view(batch_size, num_beams, -1)[complete, 0, 1:]
+        return endings
 
     def read(
         self, words: torch.Tensor, steps: torch.Tensor, state: State, memory: Memory | None

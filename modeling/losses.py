@@ -148,6 +148,6 @@ def next_word_targets(word_ids: torch.Tensor, word_mask: torch.Tensor, end_id: i
     return targets.masked_fill(~supervised.unsqueeze(-1), IGNORED)
 
 
-def up_to_the_last(mask: torch.Tensor) -> torch.Tensor:
-    """[B, T], true up to the last true one of each row: what the decoder has to read, be it for the loss or at all."""
-    return mask.flip(1).cumsum(dim=1).flip(1) > 0
+def labelled_steps(labels: torch.Tensor) -> torch.Tensor:
+    """[B, T], true up to the last label of each row: what the decoder has to read for the loss."""
+    return (labels != IGNORED).flip(1).cumsum(dim=1).flip(1) > 0

@@ -65,11 +65,12 @@ from transformers import GenerationConfig, GenerationMixin, LogitsProcessorList,
 from transformers import initialization as init
 from transformers.modeling_outputs import Seq2SeqLMOutput
 
+from .complete_endings import mask_of_open_endings, open_stories
 from .configuration_incremental_encoder import IncrementalEncoderConfig
 from .copying import CopyMemory, check_slots, sum_of_copy_losses
 from .forbidden_words import ForbiddenWords
 from .loading import check_finite, check_shards, naming
-from .losses import IGNORED, next_word_targets, sum_of_cross_entropies, sum_of_losses, up_to_the_last
+from .losses import IGNORED, labelled_steps, next_word_targets, sum_of_cross_entropies, sum_of_losses
 from .lstm import GateLinear, stack_state, unstack_state
 from .pipeline_incremental_encoder import CUSTOM_PIPELINES
 from .recurrent_cache import RecurrentCache
@@ -78,7 +79,6 @@ from .story_inputs import check_decoder_mask, check_target_ids, prepare_story_in
 from .story_reader import Reading, StoryEncoderOutput, StoryReader
 from .story_readers import STORY_READERS, build_story_reader
 from .supported_versions import made_with
-from .tensor_values import has_values
 
 
 @dataclass
@@ -260,7 +260,7 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         # Steps behind the last label do nothing for the loss; nobody else sees them, unless they were asked for.
         is_shortened = labels is not None and (self.training or decoder_input_ids is None)
         decoder_input_ids = self._decoder_inputs(decoder_input_ids, labels, encoder_outputs)
-        step_mask = up_to_the_last(labels != IGNORED) if is_shortened else None
+        step_mask = labelled_steps(labels) if is_shortened else None
         if decoder_attention_mask is not None:
             read_mask = check_decoder_mask(decoder_attention_mask, decoder_input_ids)
             step_mask = read_mask if step_mask is None else step_mask & read_mask
@@ -389,7 +389,11 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
             kwargs["attention_mask"] = mask.flatten(1)
         never = ForbiddenWords((self.config.unk_token_id, self.config.pad_token_id, self.config.bos_token_id))
         processors = LogitsProcessorList([never, *(logits_processor or [])])
-        return super().generate(inputs, generation_config, processors, **kwargs)
+        before = open_stories.set(None)
+        try:
+            return super().generate(inputs, generation_config, processors, **kwargs)
+        finally:
+            open_stories.reset(before)
 
     def prepare_inputs_for_generation(
         self,
@@ -407,19 +411,14 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
             input_ids = input_ids.to(device)
         if not is_first_iteration:
             # One that was given is for the words before.
-            kwargs.pop("decoder_attention_mask", None)
-            kwargs.update(self._unfinished(input_ids))
+            kwargs["decoder_attention_mask"] = mask_of_open_endings(input_ids, self.config.pad_token_id)
         return {**kwargs, "decoder_input_ids": input_ids.contiguous()}
 
-    def _unfinished(self, words: torch.LongTensor) -> dict[str, torch.Tensor]:
-        """
-        The mask of words [B, T] if some endings are complete: `generate()` puts padding, which is never chosen, behind
-        them. On a GPU nobody looks: waiting for the answer would cost more than the work on those rows.
-        """
-        if words.device.type != "cpu" or not has_values(words):
-            return {}
-        is_word = words != self.config.pad_token_id
-        return {} if is_word[:, -1].all() else {"decoder_attention_mask": up_to_the_last(is_word)}
+    def _check_early_stop_heuristic(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        """Which stories beams may still improve. A version of transformers that does not ask costs time, no more."""
+        is_open = super()._check_early_stop_heuristic(*args, **kwargs)
+        open_stories.set(is_open)
+        return is_open
 
     def _expand_inputs_for_generation(self, *args: Any, **kwargs: Any) -> tuple[torch.LongTensor, dict[str, Any]]:
         """Repeat rows for beams and samples, except what those of a story only read and can share."""

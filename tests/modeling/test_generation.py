@@ -12,6 +12,7 @@ from transformers import (
     TextStreamer,
 )
 
+from hf_storyend.modeling import modeling_incremental_encoder
 from hf_storyend.modeling.forbidden_words import ForbiddenWords
 from hf_storyend.modeling.recurrent_cache import RecurrentCache
 
@@ -247,6 +248,27 @@ def test_complete_endings_cost_nothing(knowledge):
     model.lm_head.register_forward_pre_hook(lambda module, inputs: num_rows.append(inputs[0].flatten(0, -2).shape[0]))
     words = generate(model, batch, logits_processor=[EndsInTurn()]).sequences[:, :-1]
     assert num_rows == (words != PADDING).sum(dim=0).tolist() == [3, 3, 3, 2, 2, 1]
+
+
+@both
+@pytest.mark.parametrize("mode", ["beam", "returned beams", "beam sample"])
+def test_stories_that_are_decided_cost_nothing(monkeypatch, knowledge, mode):
+    """Their beams are carried along until all stories are decided, but not read; the result is the same."""
+    model, batch, num_rows = tiny_model(knowledge=knowledge), as_tensors(random_stories(7, num_stories=8)), []
+    model.lm_head.bias.data[END] = 1.0
+    options = {**{**MODES, **SAMPLING}[mode], "max_new_tokens": 12}
+    hook = lambda module, inputs: num_rows.append(inputs[0].flatten(0, -2).shape[0])  # noqa: E731
+    handle = model.lm_head.register_forward_pre_hook(hook)
+    torch.manual_seed(1)
+    quick = generate(model, batch, **options)
+    handle.remove()
+    assert num_rows == sorted(num_rows, reverse=True) and 0 < num_rows[-1] < num_rows[0]
+    assert all(rows % options["num_beams"] == 0 for rows in num_rows)
+    monkeypatch.setattr(modeling_incremental_encoder, "mask_of_open_endings", lambda *_: None)
+    torch.manual_seed(1)
+    plain = generate(model, batch, **options)
+    assert torch.equal(quick.sequences, plain.sequences) and torch.equal(quick.beam_indices, plain.beam_indices)
+    torch.testing.assert_close(quick.sequences_scores, plain.sequences_scores)
 
 
 @both

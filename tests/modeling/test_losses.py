@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional
 
 from hf_storyend.modeling import losses
-from hf_storyend.modeling.losses import IGNORED, sum_of_cross_entropies, sum_of_losses, up_to_the_last
+from hf_storyend.modeling.losses import IGNORED, labelled_steps, sum_of_cross_entropies, sum_of_losses
 
 NUM_WORDS, SIZE = 11, 5
 
@@ -145,7 +145,7 @@ def test_logits_that_are_there_already():
 
 def test_steps_up_to_the_last_label():
     labels = torch.tensor([[5, 6, IGNORED], [IGNORED, 7, IGNORED], [IGNORED] * 3, [5, IGNORED, 7]])
-    assert up_to_the_last(labels != IGNORED).int().tolist() == [[1, 1, 0], [1, 1, 0], [0, 0, 0], [1, 1, 1]]
+    assert labelled_steps(labels).int().tolist() == [[1, 1, 0], [1, 1, 0], [0, 0, 0], [1, 1, 1]]
 
 
 @pytest.mark.parametrize("is_training", [True, False])

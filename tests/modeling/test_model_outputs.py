@@ -59,7 +59,8 @@ def test_only_words_not_read_yet_are_read():
     model = tiny_model()
     words = torch.tensor([[2, 5, 6], [2, 7, 8]])
     inputs = model.prepare_inputs_for_generation(words, next_sequence_length=1, use_cache=True, labels=words)
-    assert inputs.keys() == {"decoder_input_ids", "use_cache"} and inputs["use_cache"] is True
+    assert inputs.keys() == {"decoder_input_ids", "decoder_attention_mask", "use_cache"}
+    assert inputs["use_cache"] is True and inputs["decoder_attention_mask"] is None
     assert inputs["decoder_input_ids"].tolist() == [[6], [8]]
     assert torch.equal(model.prepare_inputs_for_generation(words)["decoder_input_ids"], words)
 
