@@ -18,7 +18,7 @@ def mask_of_open_endings(words: torch.Tensor, pad_token_id: int) -> torch.Tensor
     Which of words [rows, T] are to be read, if not all: none of a row behind whose ending `generate()` has put padding,
     which is never chosen, or whose story is decided. On a GPU nobody looks: to wait for the answer would cost more.
     """
-    if words.device.type != "cpu" or not has_values(words):
+    if words.shape[0] == 1 or words.device.type != "cpu" or not has_values(words):
         return None
     is_open = words[:, -1:] != pad_token_id
     if (stories := open_stories.get()) is not None:
