@@ -57,7 +57,26 @@ def train_all(recipe: dict, prepared: Path, output: Path) -> Path:
     return model
 
 
-def write_card(model: Path, run: Path) -> None:
+def describe_runs(recipe: dict, output: Path) -> str:
+    """What the card's table, which is about the last run, does not tell."""
+    num_updates, num_epochs, num_seconds = [], 0.0, 0.0
+    for number, run in enumerate(recipe["runs"], start=1):
+        lines = (output / f"run_{number}" / "train_log.jsonl").read_text(encoding="utf-8").splitlines()
+        entries = [json.loads(line) for line in lines]
+        # The trainer may have gone on for some updates before it was stopped.
+        num_steps = run.get("stop_after") or entries[-1]["step"]
+        last = [entry for entry in entries if entry["step"] <= num_steps][-1]
+        num_updates.append(f"{last['step']:,}")
+        num_epochs += last["epoch"]
+        num_seconds += last["elapsed"]
+    return (
+        f"The table is about the last of {len(num_updates)} runs, each of which started from the one before\n"
+        "(`examples/default_model.yaml` in the source of `hf_storyend`). Their updates: "
+        f"{', '.join(num_updates)};\n{num_epochs:.1f} epochs and {num_seconds / 3600:.1f} hours in all.\n"
+    )
+
+
+def write_card(model: Path, run: Path, runs: str) -> None:
     """The card that the run's numbers make, with endings that nobody picked: those of the first embedded stories."""
     stories = embedded_stories()[:NUM_SHOWN]
     pipeline = StoryEndingPipeline(
@@ -70,7 +89,9 @@ def write_card(model: Path, run: Path) -> None:
     endings = "\n".join(("| story | ending |", "| --- | --- |", *rows))
     intro = f"The first {NUM_SHOWN} stories that come with `hf_storyend`, which it was not trained on."
     text = f"## {NUM_SHOWN} endings, not picked\n\n{intro}\n\n{endings}\n\n## Limitations"
-    (model / "README.md").write_text(render_card_of(run).replace("## Limitations", text), encoding="utf-8")
+    card = render_card_of(run).replace("## Limitations", text)
+    card = card.replace("## Knowledge and sources", f"{runs}\n## Knowledge and sources")
+    (model / "README.md").write_text(card, encoding="utf-8")
 
 
 def main() -> None:
@@ -96,7 +117,7 @@ def main() -> None:
         str(model), str(prepared), cloze=arguments.cloze, options=EvaluationOptions(confidence=1000)
     )
     save_evaluation(result, trained, name="default model", dataset_id="rocstories", split="test")
-    write_card(model, trained)
+    write_card(model, trained, describe_runs(recipe, arguments.output))
     print(json.dumps(result.metrics, indent=1))
 
 

@@ -37,6 +37,7 @@ def test_it_makes_a_compact_model_with_its_card_and_does_nothing_twice(sources):
     assert model.config.copy and model.config.embedding_size == 3 and model.generation_config.num_beams == 2
     card = (sources / "made" / "model" / "README.md").read_text()
     assert "20 endings, not picked" in card and "ie-msa-ca-copy" in card
+    assert "the last of 2 runs" in card and "Their updates: 2, 2;" in card
     logs = [(sources / "made" / f"run_{number}" / "train_log.jsonl").read_text() for number in (1, 2)]
     again = subprocess.run(command, cwd=sources, capture_output=True, text=True)
     assert again.returncode == 0, again.stderr
@@ -47,4 +48,4 @@ def test_it_makes_a_compact_model_with_its_card_and_does_nothing_twice(sources):
 
 def test_the_recipe_of_the_package_s_model_can_be_read():
     recipe = yaml.safe_load((EXAMPLES / "default_model.yaml").read_text())
-    assert [run["system"] for run in recipe["runs"]] == ["ie-msa-ca", *["ie-msa-ca-copy"] * 3]
+    assert [run["system"] for run in recipe["runs"]] == ["ie-msa-ca", *["ie-msa-ca-copy"] * 4]
