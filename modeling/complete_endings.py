@@ -15,8 +15,8 @@ open_stories: ContextVar[torch.Tensor | None] = ContextVar("open_stories", defau
 
 def mask_of_open_endings(words: torch.Tensor, pad_token_id: int) -> torch.Tensor | None:
     """
-    Which of words [rows, T] are to be read, if not all: none of a row behind whose ending `generate()` has put padding,
-    which is never chosen, or whose story is decided. On a GPU nobody looks: to wait for the answer would cost more.
+    Which of words [rows, T] are to be read, if not all: none of a row whose story is decided, or behind whose ending
+    `generate()` has put padding, which is never chosen. On a GPU nobody looks: to wait for the answer would cost more.
     """
     if words.shape[0] == 1 or words.device.type != "cpu" or not has_values(words):
         return None

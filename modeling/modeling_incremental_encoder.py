@@ -70,12 +70,12 @@ from .configuration_incremental_encoder import IncrementalEncoderConfig
 from .copying import CopyMemory, check_slots, sum_of_copy_losses
 from .forbidden_words import ForbiddenWords
 from .loading import check_finite, check_shards, naming
-from .losses import IGNORED, labelled_steps, next_word_targets, sum_of_cross_entropies, sum_of_losses
+from .losses import IGNORED, next_word_targets, sum_of_cross_entropies, sum_of_losses
 from .lstm import GateLinear, stack_state, unstack_state
 from .pipeline_incremental_encoder import CUSTOM_PIPELINES
 from .recurrent_cache import RecurrentCache
 from .small_products import project_words
-from .story_inputs import check_decoder_mask, check_target_ids, prepare_story_inputs
+from .story_inputs import check_target_ids, prepare_story_inputs, steps_to_read
 from .story_reader import Reading, StoryEncoderOutput, StoryReader
 from .story_readers import STORY_READERS, build_story_reader
 from .supported_versions import made_with
@@ -228,8 +228,7 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
             decoder_input_ids (`torch.LongTensor` of shape `[B, T]`, *optional*):
                 What the decoder reads, the start symbol first; made from `labels` where those are given.
             decoder_attention_mask (`torch.Tensor` of shape `[B, T]`, *optional*):
-                1 up to the end of what each row reads, 0 behind it: there, nothing is read and all scores are 0. So
-                `generate()` spends no work on endings that are complete.
+                0 behind the end of a row, where nothing is read and all scores are 0; else 1.
             labels (`torch.LongTensor` of shape `[B, T]`, *optional*):
                 The ending with its end symbol; -100 is ignored. Where the decoder's inputs are made from them, steps
                 behind a story's last label are not read: what is returned for those means nothing.
@@ -241,11 +240,9 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
             num_items_in_batch (`int`, *optional*):
                 What the sums of losses are divided by, if not by this batch's number of ending words.
         """
-        output_attentions = self.config.output_attentions if output_attentions is None else output_attentions
-        output_hidden_states = (
-            self.config.output_hidden_states if output_hidden_states is None else output_hidden_states
-        )
-        return_dict = self.config.return_dict if return_dict is None else return_dict
+        output_attentions = self._chosen("output_attentions", output_attentions)
+        output_hidden_states = self._chosen("output_hidden_states", output_hidden_states)
+        return_dict = self._chosen("return_dict", return_dict)
 
         encoder_loss = None
         if encoder_outputs is None:
@@ -260,22 +257,17 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         # Steps behind the last label do nothing for the loss; nobody else sees them, unless they were asked for.
         is_shortened = labels is not None and (self.training or decoder_input_ids is None)
         decoder_input_ids = self._decoder_inputs(decoder_input_ids, labels, encoder_outputs)
-        step_mask = labelled_steps(labels) if is_shortened else None
-        if decoder_attention_mask is not None:
-            read_mask = check_decoder_mask(decoder_attention_mask, decoder_input_ids)
-            step_mask = read_mask if step_mask is None else step_mask & read_mask
+        step_mask = steps_to_read(decoder_input_ids, decoder_attention_mask, labels if is_shortened else None)
         reading, cache = self._decode(decoder_input_ids, step_mask, encoder_outputs, past_key_values)
-        copies, logits = encoder_outputs.copy_memory, None
-        if labels is None or not self.training:
-            logits = self._score_words(reading.outputs, copies, step_mask)
+        copies = encoder_outputs.copy_memory
+        logits = self._score_words(reading.outputs, copies, step_mask) if labels is None or not self.training else None
         losses = self._losses(reading.outputs, copies, logits, labels, encoder_loss, num_items_in_batch)
 
-        use_cache = self.config.use_cache if use_cache is None else use_cache
         attentions = reading.attention.unbind(dim=2) if output_attentions else None
         output = EndingGenerationOutput(
             **losses,
             logits=logits,
-            past_key_values=cache if use_cache else None,
+            past_key_values=cache if self._chosen("use_cache", use_cache) else None,
             decoder_hidden_states=(reading.word_vectors, *reading.layer_states) if output_hidden_states else None,
             cross_attentions=attentions and attentions[:1],
             decoder_attentions=attentions and (attentions[1:] or None),
@@ -284,6 +276,9 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
             encoder_attentions=encoder_outputs.attentions,
         )
         return output if return_dict else output.to_tuple()
+
+    def _chosen(self, name: str, value: bool | None) -> bool:
+        return getattr(self.config, name) if value is None else value
 
     def _score_words(
         self, states: torch.Tensor, copies: CopyMemory | None, step_mask: torch.Tensor | None

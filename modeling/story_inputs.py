@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from .configuration_incremental_encoder import IncrementalEncoderConfig
+from .losses import labelled_steps
 from .tensor_values import has_values
 
 # Pairs of a word and a word of the sentence before it, both sources of attention at 4 bytes: 4 gigabytes.
@@ -75,17 +76,22 @@ def check_target_ids(config: IncrementalEncoderConfig, name: str, ids: torch.Ten
     _check_range(name, real, config.num_output_words, what)
 
 
-def check_decoder_mask(mask: torch.Tensor, decoder_input_ids: torch.Tensor) -> torch.Tensor:
-    """`decoder_attention_mask` as it is read: [B, T], true up to the end of each row."""
-    if mask.shape != decoder_input_ids.shape:
+def steps_to_read(
+    decoder_input_ids: torch.Tensor, decoder_attention_mask: torch.Tensor | None, labels: torch.Tensor | None
+) -> torch.Tensor | None:
+    """Which steps [B, T] of the decoder are read, if not all: those of the mask, up to the last label of a row."""
+    step_mask = None if labels is None else labelled_steps(labels)
+    if decoder_attention_mask is None:
+        return step_mask
+    if decoder_attention_mask.shape != decoder_input_ids.shape:
         raise ValueError(
             "`decoder_attention_mask` must have the shape of `decoder_input_ids` "
-            f"{tuple(decoder_input_ids.shape)}; got {tuple(mask.shape)}."
+            f"{tuple(decoder_input_ids.shape)}; got {tuple(decoder_attention_mask.shape)}."
         )
-    mask = mask.to(torch.bool)
+    mask = decoder_attention_mask.to(torch.bool)
     if has_values(mask) and (~mask[:, :-1] & mask[:, 1:]).any():
         raise ValueError("`decoder_attention_mask` has a word behind padding: pad endings on the right.")
-    return mask
+    return mask if step_mask is None else step_mask & mask
 
 
 def _word_mask(input_ids: torch.Tensor, attention_mask: torch.Tensor | None) -> torch.Tensor:
