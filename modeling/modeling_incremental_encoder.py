@@ -240,9 +240,9 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
             num_items_in_batch (`int`, *optional*):
                 What the sums of losses are divided by, if not by this batch's number of ending words.
         """
-        output_attentions = self._chosen("output_attentions", output_attentions)
-        output_hidden_states = self._chosen("output_hidden_states", output_hidden_states)
-        return_dict = self._chosen("return_dict", return_dict)
+        output_attentions = _given(output_attentions, self.config.output_attentions)
+        output_hidden_states = _given(output_hidden_states, self.config.output_hidden_states)
+        return_dict = _given(return_dict, self.config.return_dict)
 
         encoder_loss = None
         if encoder_outputs is None:
@@ -267,7 +267,7 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         output = EndingGenerationOutput(
             **losses,
             logits=logits,
-            past_key_values=cache if self._chosen("use_cache", use_cache) else None,
+            past_key_values=cache if _given(use_cache, self.config.use_cache) else None,
             decoder_hidden_states=(reading.word_vectors, *reading.layer_states) if output_hidden_states else None,
             cross_attentions=attentions and attentions[:1],
             decoder_attentions=attentions and (attentions[1:] or None),
@@ -276,9 +276,6 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
             encoder_attentions=encoder_outputs.attentions,
         )
         return output if return_dict else output.to_tuple()
-
-    def _chosen(self, name: str, value: bool | None) -> bool:
-        return getattr(self.config, name) if value is None else value
 
     def _score_words(
         self, states: torch.Tensor, copies: CopyMemory | None, step_mask: torch.Tensor | None
@@ -481,6 +478,10 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         self.config.custom_pipelines = {task: dict(entry) for task, entry in CUSTOM_PIPELINES.items()}
         self.config.made_with = made_with()
         return super().save_pretrained(save_directory, *args, **kwargs)
+
+
+def _given(value: bool | None, default: bool) -> bool:
+    return default if value is None else value
 
 
 IncrementalEncoderForEndingGeneration.register_for_auto_class("AutoModel")
