@@ -24,3 +24,12 @@ def mask_of_open_endings(words: torch.Tensor, pad_token_id: int) -> torch.Tensor
     if (stories := open_stories.get()) is not None:
         is_open = is_open & stories.repeat_interleave(words.shape[0] // stories.shape[0], dim=0)
     return None if is_open.all() else is_open.expand_as(words)
+
+
+def check_prompts(decoder_attention_mask: torch.Tensor | None) -> None:
+    """Refuse prompts [rows, T] that end before others: the word behind them would be chosen from no scores at all."""
+    if decoder_attention_mask is not None and not decoder_attention_mask[:, -1].all():
+        raise ValueError(
+            "`decoder_attention_mask` has 0 at the end of a prompt: `generate()` goes on with prompts of one length "
+            "only. Give those of each length on their own, without a mask."
+        )

@@ -65,7 +65,7 @@ from transformers import GenerationConfig, GenerationMixin, LogitsProcessorList,
 from transformers import initialization as init
 from transformers.modeling_outputs import Seq2SeqLMOutput
 
-from .complete_endings import mask_of_open_endings, open_stories
+from .complete_endings import check_prompts, mask_of_open_endings, open_stories
 from .configuration_incremental_encoder import IncrementalEncoderConfig
 from .copying import CopyMemory, check_slots, sum_of_copy_losses
 from .forbidden_words import ForbiddenWords
@@ -401,7 +401,9 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         # Weights that wait elsewhere stand on no device.
         if (device := self.device).type != "meta":
             input_ids = input_ids.to(device)
-        if not is_first_iteration:
+        if is_first_iteration:
+            check_prompts(kwargs.get("decoder_attention_mask"))
+        else:
             # One that was given is for the words before.
             kwargs["decoder_attention_mask"] = mask_of_open_endings(input_ids, self.config.pad_token_id)
         return {**kwargs, "decoder_input_ids": input_ids.contiguous()}

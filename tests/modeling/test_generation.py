@@ -199,6 +199,18 @@ def test_an_encoded_story_and_no_story():
     assert model.generate(max_new_tokens=3).shape[0] == 1, "without a story the start symbol is one"
 
 
+def test_prompts_of_one_length_are_continued_and_others_refused():
+    model, batch = tiny_model(), as_tensors(random_stories(9))
+    words = torch.tensor([[2, 5, 6]] * 3)
+    mask = torch.ones_like(words)
+    plain = generate(model, batch, decoder_input_ids=words).sequences
+    assert torch.equal(plain[:, :3], words)
+    assert torch.equal(generate(model, batch, decoder_input_ids=words, decoder_attention_mask=mask).sequences, plain)
+    mask[1, 2] = 0
+    with pytest.raises(ValueError, match="prompts of one length"):
+        generate(model, batch, decoder_input_ids=words, decoder_attention_mask=mask)
+
+
 def test_modes_that_need_to_take_words_back_are_refused():
     model, batch = tiny_model(), as_tensors(random_stories(10, num_stories=1))
     with pytest.raises(ValueError, match="stateful"):
