@@ -40,6 +40,10 @@ def evaluate(
     ] = None,
     max_stories: MaxStories = None,
     num_seeds: Annotated[int, typer.Option(min=0, help="Draws of the sampled softmax; 0 leaves it out.")] = 5,
+    num_relation_names: Annotated[
+        int,
+        typer.Option(min=0, help="Relation names before the words of the sampled softmax: 45 in the authors' code."),
+    ] = 45,
     confidence: Confidence = 1000,
     cloze: Annotated[Path | None, typer.Option(help="Story Cloze CSV file, to answer its questions, too.")] = None,
     baseline: Baseline = None,
@@ -68,6 +72,7 @@ def evaluate(
         generation={option: value for option, value in generation.items() if value is not None},
         max_stories=max_stories,
         num_seeds=num_seeds,
+        num_relation_names=num_relation_names,
         confidence=confidence,
         constant_ending=constant_ending,
     )

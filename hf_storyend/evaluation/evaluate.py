@@ -133,7 +133,15 @@ def _negatives(model: nn.Module, num_stories: int, options: EvaluationOptions) -
         return None
     bare = extract_model_from_parallel(model)
     num_words, device = bare.config.vocab_size, next(bare.parameters()).device
-    return Negatives.draw(num_stories, num_words, options.num_negatives, options.num_seeds, options.seed).to(device)
+    negatives = Negatives.draw(
+        num_stories,
+        num_words,
+        options.num_negatives,
+        options.num_seeds,
+        options.seed,
+        options.num_relation_names,
+    )
+    return negatives.to(device)
 
 
 def _likelihood_evaluation(likelihoods: list[Likelihood], options: EvaluationOptions) -> Evaluation:

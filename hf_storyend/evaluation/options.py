@@ -17,6 +17,8 @@ class EvaluationOptions:
             given. Words drawn at random (`do_sample`) depend on the batches, thus on the number of processes.
         max_stories: The first so many stories only.
         num_negatives: Negatives a batch of the sampled softmax.
+        num_relation_names: Names of relations that stand before the words when negatives are drawn, as many as in the
+            authors' vocabulary; 0 draws words only.
         num_seeds: How often they are drawn anew; 0 leaves the sampled softmax out.
         confidence: Resamples of the bootstrap that gives intervals; 0 means none.
         endings: Whether to write endings and compare them with the references; without it, likelihoods alone.
@@ -28,6 +30,7 @@ class EvaluationOptions:
     generation: dict[str, Any] = field(default_factory=dict)
     max_stories: int | None = None
     num_negatives: int = 512
+    num_relation_names: int = 45
     num_seeds: int = 5
     confidence: int = 0
     endings: bool = True
@@ -35,7 +38,8 @@ class EvaluationOptions:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        least = {"batch_size": 1, "max_stories": 1, "num_negatives": 1, "num_seeds": 0, "confidence": 0, "seed": 0}
+        least = dict.fromkeys(("batch_size", "max_stories", "num_negatives"), 1)
+        least |= dict.fromkeys(("num_relation_names", "num_seeds", "confidence", "seed"), 0)
         for name, smallest in least.items():
             value = getattr(self, name)
             if value is None and name == "max_stories":

@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -89,13 +90,23 @@ def test_batches_do_not_change_the_result(model, tokenizer, stories, tokenised):
 
 def test_all_words_as_negatives_give_the_true_perplexity(model, tokenizer, stories, tokenised):
     """There are fewer words than negatives here; only the rarest are still corrected a little."""
-    metrics = evaluate(model, tokenizer, stories, tokenised, options=EvaluationOptions(endings=False)).metrics
+    words_only = EvaluationOptions(endings=False, num_relation_names=0)
+    metrics = evaluate(model, tokenizer, stories, tokenised, options=words_only).metrics
     assert metrics["sampled_perplexity"] == pytest.approx(metrics["perplexity"], rel=0.1)
-    few = evaluate(
-        model, tokenizer, stories, tokenised, options=EvaluationOptions(endings=False, num_negatives=5)
-    ).metrics
+    few = evaluate(model, tokenizer, stories, tokenised, options=replace(words_only, num_negatives=5)).metrics
     assert few["sampled_perplexity"] < 0.8 * metrics["perplexity"]
     assert few["sampled_perplexity_std"] > 0
+
+
+def test_relation_names_among_the_negatives_lower_the_sampled_perplexity(model, tokenizer, stories, tokenised):
+    options = EvaluationOptions(endings=False, num_negatives=8)
+    with_names, without = (
+        evaluate(model, tokenizer, stories, tokenised, options=replace(options, num_relation_names=number)).metrics
+        for number in (45, 0)
+    )
+    assert with_names["sampled_perplexity"] < without["sampled_perplexity"]
+    assert with_names["perplexity"] == without["perplexity"]
+    assert options.num_relation_names == 45, "the authors' number"
 
 
 def test_the_first_stories_only_and_no_endings(model, tokenizer, stories, tokenised):

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 from hf_storyend.evaluation.sampled_softmax import (
+    NO_WORD,
     PROTOCOL_BATCH_SIZE,
     Negatives,
+    authors_vocabulary,
     draw_negatives,
     log_uniform_probabilities,
     sampled_losses,
@@ -104,6 +106,28 @@ def test_a_rare_target_gains_and_all_words_as_negatives_are_the_true_softmax():
     everything = Negatives(torch.arange(20)[None, None], torch.tensor([[1e5]]).double(), few.log_misses[:20])
     losses = everything.losses(small, torch.tensor([1, 19]), torch.tensor([0, 0]))[0]
     torch.testing.assert_close(losses, functional.cross_entropy(small, torch.tensor([1, 19]), reduction="none"))
+
+
+def test_relation_names_stand_between_special_symbols_and_words():
+    vocabulary = authors_vocabulary(num_words=10, num_relation_names=3)
+    assert vocabulary.tolist() == [0, 1, 2, 3, NO_WORD, NO_WORD, NO_WORD, 4, 5, 6, 7, 8, 9]
+    assert authors_vocabulary(10, 0).tolist() == list(range(10))
+    assert authors_vocabulary(2, 1).tolist() == [0, 1, NO_WORD]
+
+
+def test_a_relation_name_takes_the_place_of_a_word_and_counts_for_nothing():
+    """The same as in a model that has logits for them, all minus infinity, and words behind."""
+    num_words, num_names, num_negatives = 40, 5, 12
+    negatives = Negatives.draw(1, num_words, num_negatives, 3, seed=1, num_relation_names=num_names)
+    logits, targets = torch.randn(4, num_words, dtype=torch.float64), torch.tensor([0, 3, 4, 39])
+    losses = negatives.losses(logits, targets, torch.zeros(4, dtype=torch.long))
+    assert (negatives.ids == NO_WORD).any()
+    longer = torch.cat((logits[:, :4], torch.full((4, num_names), -math.inf), logits[:, 4:]), dim=1)
+    for run in range(3):
+        ids, tries = draw_negatives(np.random.default_rng([1, run, 0]), num_words + num_names, num_negatives)
+        for row, target in enumerate([0, 3, 4 + num_names, 39 + num_names]):
+            expected = simulated_loss(longer[row].tolist(), target, ids.tolist(), tries)
+            assert losses[run, row].item() == pytest.approx(expected, rel=1e-9)
 
 
 def test_stories_of_a_protocol_batch_share_negatives_whatever_is_computed_together():
