@@ -49,6 +49,9 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
             on, and scores of the next word have so many columns more.
         encoder_loss_weight (`float`, *optional*, defaults to 1.0):
             Weight of the supervision on the context sentences, which only incremental encoding has; 0 switches it off.
+        encoder_loss_share (`float`, *optional*, defaults to 1.0):
+            Share of the context's words, drawn anew for each batch, that this loss is made of in training. It is
+            scaled up to that of all, so that it is the same on average: a smaller share saves time, not weight.
         dropout (`float`, *optional*, defaults to 0.0):
             Dropout on word vectors entering the LSTM, between its layers and before the vocabulary projection.
         tie_word_embeddings (`bool`, *optional*, defaults to `False`):
@@ -98,6 +101,7 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
     copy: bool = False
     num_copy_slots: int = 32
     encoder_loss_weight: float = 1.0
+    encoder_loss_share: float = 1.0
     dropout: float = 0.0
     tie_word_embeddings: bool = False
     initializer_range: float = 1.0
@@ -188,6 +192,8 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
             raise ValueError(f"`dropout` must be at least 0 and below 1; got {self.dropout!r}.")
         if not 0.0 <= self.encoder_loss_weight < float("inf"):
             raise ValueError(f"`encoder_loss_weight` must be 0 or more; got {self.encoder_loss_weight!r}.")
+        if not 0.0 < self.encoder_loss_share <= 1.0:
+            raise ValueError(f"`encoder_loss_share` must be above 0 and at most 1; got {self.encoder_loss_share!r}.")
         if not 0.0 < self.initializer_range < float("inf"):
             raise ValueError(f"`initializer_range` must be above 0; got {self.initializer_range!r}.")
         if self.tie_word_embeddings and self.embedding_size != self.hidden_size:

@@ -148,6 +148,13 @@ def next_word_targets(word_ids: torch.Tensor, word_mask: torch.Tensor, end_id: i
     return targets.masked_fill(~supervised.unsqueeze(-1), IGNORED)
 
 
+def drawn_targets(targets: torch.Tensor, share: float) -> torch.Tensor:
+    """Targets of which each is kept with the probability `share`; the others are ignored."""
+    if share == 1.0:
+        return targets
+    return targets.masked_fill(torch.rand(targets.shape, device=targets.device) >= share, IGNORED)
+
+
 def labelled_steps(labels: torch.Tensor) -> torch.Tensor:
     """[B, T], true up to the last label of each row: what the decoder has to read for the loss."""
     return (labels != IGNORED).flip(1).cumsum(dim=1).flip(1) > 0

@@ -70,7 +70,7 @@ from .configuration_incremental_encoder import IncrementalEncoderConfig
 from .copying import CopyMemory, check_slots, sum_of_copy_losses
 from .forbidden_words import ForbiddenWords
 from .loading import check_finite, check_shards, naming
-from .losses import IGNORED, next_word_targets, sum_of_cross_entropies, sum_of_losses
+from .losses import IGNORED, drawn_targets, next_word_targets, sum_of_cross_entropies, sum_of_losses
 from .lstm import GateLinear, stack_state, unstack_state
 from .pipeline_incremental_encoder import CUSTOM_PIPELINES
 from .recurrent_cache import RecurrentCache
@@ -250,7 +250,9 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
             encoder_outputs, states = self.encoder.encode(inputs, output_attentions, output_hidden_states)
             if labels is not None and states is not None and self.config.encoder_loss_weight > 0:
                 targets = next_word_targets(inputs.word_ids, inputs.word_mask, self.config.eos_token_id)
-                encoder_loss = sum_of_losses(states[:, 1:], targets[:, 1:], self.lm_head, self.dropout)
+                share = self.config.encoder_loss_share if self.training else 1.0
+                targets = drawn_targets(targets[:, 1:], share)
+                encoder_loss = sum_of_losses(states[:, 1:], targets, self.lm_head, self.dropout) / share
         elif not isinstance(encoder_outputs, StoryEncoderOutput) and isinstance(encoder_outputs, (tuple, list)):
             encoder_outputs = StoryEncoderOutput.from_tuple(encoder_outputs, has_copies=self.config.copy)
 

@@ -113,6 +113,20 @@ def test_the_encoder_loss_can_be_switched_off():
     torch.testing.assert_close(without.ending_loss, tiny_model(encoder_loss_weight=1.0)(**batch).ending_loss)
 
 
+def test_a_share_of_the_context_gives_the_same_encoder_loss_on_average_and_only_in_training():
+    batch = as_tensors(random_stories(3))
+    model = tiny_model(encoder_loss_share=0.25).eval()
+    whole = model(**batch)
+    torch.testing.assert_close(whole.encoder_loss, tiny_model()(**batch).encoder_loss)
+    torch.manual_seed(0)
+    with torch.no_grad():
+        drawn = torch.stack([model.train()(**batch).encoder_loss for _ in range(1000)])
+    assert len(drawn.unique()) > 10
+    # Five standard errors.
+    assert (drawn.mean() - whole.encoder_loss).abs() < 5 * drawn.std() / len(drawn) ** 0.5
+    torch.testing.assert_close(model(**batch).ending_loss, whole.ending_loss)
+
+
 def test_a_story_of_one_sentence_has_no_encoder_loss():
     output = tiny_model()(**as_tensors(random_stories(5, max_sentences=1)))
     assert output.encoder_loss == 0

@@ -92,6 +92,7 @@ def build_model(options: TrainingOptions, data: TrainingData) -> IncrementalEnco
         "dropout": options.dropout,
         "tie_word_embeddings": options.tie_word_embeddings,
         "encoder_loss_weight": options.encoder_loss_weight,
+        "encoder_loss_share": options.encoder_loss_share,
     }
     config = IncrementalEncoderConfig(**settings)
     torch.manual_seed(options.seed)

@@ -46,6 +46,9 @@ class TrainingOptions:
         "Let knowledge attention go to words without triples, too; default: yes, or like the model started from.",
     )
     encoder_loss_weight: float = _option(1.0, "Weight of the loss on the sentences of the context.")
+    encoder_loss_share: float = _option(
+        1.0, "Share of the context's words, drawn anew each time, that this loss is computed on and scaled up from."
+    )
 
     recipe: Literal["modern", "paper"] = _option(
         "modern",

@@ -24,6 +24,7 @@ _FIXED = (
     "tie_word_embeddings",
     "attend_empty_graphs",
     "encoder_loss_weight",
+    "encoder_loss_share",
     "recipe",
     "learning_rate",
     "warmup_ratio",
