@@ -65,6 +65,7 @@ from transformers import GenerationConfig, GenerationMixin, LogitsProcessorList,
 from transformers import initialization as init
 from transformers.modeling_outputs import Seq2SeqLMOutput
 
+from .alike_rows import num_alike_rows, repeat_reading
 from .complete_endings import check_prompts, mask_of_open_endings, open_stories
 from .configuration_incremental_encoder import IncrementalEncoderConfig
 from .copying import CopyMemory, check_slots, sum_of_copy_losses
@@ -260,9 +261,12 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         is_shortened = labels is not None and (self.training or decoder_input_ids is None)
         decoder_input_ids = self._decoder_inputs(decoder_input_ids, labels, encoder_outputs)
         step_mask = steps_to_read(decoder_input_ids, decoder_attention_mask, labels if is_shortened else None)
-        reading, cache = self._decode(decoder_input_ids, step_mask, encoder_outputs, past_key_values)
-        copies = encoder_outputs.copy_memory
-        logits = self._score_words(reading.outputs, copies, step_mask) if labels is None or not self.training else None
+        reading, cache, num_alike = self._decode(decoder_input_ids, step_mask, encoder_outputs, past_key_values)
+        copies, logits = encoder_outputs.copy_memory, None
+        if labels is None or not self.training:
+            scores = self._score_words(reading.outputs, copies, _every(num_alike, step_mask))
+            logits = scores if num_alike == 1 else scores.repeat_interleave(num_alike, dim=0)
+        reading = repeat_reading(reading, num_alike)
         losses = self._losses(reading.outputs, copies, logits, labels, encoder_loss, num_items_in_batch)
 
         attentions = reading.attention.unbind(dim=2) if output_attentions else None
@@ -328,16 +332,24 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         step_mask: torch.Tensor | None,
         encoder_outputs: StoryEncoderOutput,
         cache: RecurrentCache | None,
-    ) -> tuple[Reading, RecurrentCache]:
-        """Read the words of the ending so far, from the cache's state or, at the start, from the encoder's."""
+    ) -> tuple[Reading, RecurrentCache, int]:
+        """
+        Read the words of the ending so far, from the cache's state or, at the start, from the encoder's. There, the
+        reading is of one row of so many that are alike; the cache is always of all.
+        """
         cache = RecurrentCache() if cache is None else cache
         if not hasattr(cache, "hidden"):
             raise ValueError(f"`past_key_values` must be a `RecurrentCache`; got {type(cache).__name__}.")
-        state = encoder_outputs.state if cache.hidden is None else unstack_state(cache.hidden, cache.cell)
-        memory, copies = encoder_outputs.memory, encoder_outputs.copy_memory
-        reading = self.encoder.read(word_ids, state, memory, step_mask, copies)
+        is_start = cache.hidden is None
+        num_alike = num_alike_rows(word_ids, encoder_outputs) if is_start else 1
+        state = encoder_outputs.state if is_start else unstack_state(cache.hidden, cache.cell)
+        state = [(_every(num_alike, hidden), _every(num_alike, cell)) for hidden, cell in state]
+        words, step_mask = _every(num_alike, word_ids), _every(num_alike, step_mask)
+        reading = self.encoder.read(words, state, encoder_outputs.memory, step_mask, encoder_outputs.copy_memory)
         cache.update_state(*stack_state(reading.state), num_new_words=word_ids.shape[1])
-        return reading, cache
+        if num_alike > 1:
+            cache.batch_repeat_interleave(num_alike)
+        return reading, cache, num_alike
 
     def _losses(
         self,
@@ -482,6 +494,11 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         self.config.custom_pipelines = {task: dict(entry) for task, entry in CUSTOM_PIPELINES.items()}
         self.config.made_with = made_with()
         return super().save_pretrained(save_directory, *args, **kwargs)
+
+
+def _every(number: int, rows: torch.Tensor | None) -> torch.Tensor | None:
+    """The first row and every so many behind it."""
+    return rows if rows is None or number == 1 else rows[::number]
 
 
 def _given(value: bool | None, default: bool) -> bool:

@@ -274,6 +274,8 @@ def test_stories_that_are_decided_cost_nothing(monkeypatch, knowledge, mode):
     torch.manual_seed(1)
     quick = generate(model, batch, **options)
     handle.remove()
+    first, *num_rows = num_rows
+    assert first == 8, "all beams of a story begin alike"
     assert num_rows == sorted(num_rows, reverse=True) and 0 < num_rows[-1] < num_rows[0]
     assert all(rows % options["num_beams"] == 0 for rows in num_rows)
     monkeypatch.setattr(modeling_incremental_encoder, "mask_of_open_endings", lambda *_: None)
@@ -281,6 +283,44 @@ def test_stories_that_are_decided_cost_nothing(monkeypatch, knowledge, mode):
     plain = generate(model, batch, **options)
     assert torch.equal(quick.sequences, plain.sequences) and torch.equal(quick.beam_indices, plain.beam_indices)
     torch.testing.assert_close(quick.sequences_scores, plain.sequences_scores)
+
+
+@both
+@pytest.mark.parametrize("prompt", [None, [[2, 5], [2, 6], [2, 7]]])
+@pytest.mark.parametrize("mode", ["beam", "beam sample", "several samples"])
+def test_rows_that_begin_alike_are_read_once(monkeypatch, knowledge, prompt, mode):
+    """Until their first word is chosen, a story's beams are one row; what comes out is as if each had been read."""
+    model, batch = tiny_model(knowledge=knowledge), as_tensors(random_stories(8))
+    options = {**MODES, **SAMPLING}[mode] | {"output_attentions": True, "output_hidden_states": True}
+    if prompt is not None:
+        options["decoder_input_ids"] = torch.tensor(prompt)
+    seen = []
+    handle = model.lm_head.register_forward_pre_hook(lambda module, inputs: seen.append(len(inputs[0].flatten(0, -2))))
+    torch.manual_seed(1)
+    once = generate(model, batch, **options)
+    handle.remove()
+    num_words = 1 if prompt is None else 2
+    assert seen[0] == 3 * num_words < seen[1] * num_words
+    monkeypatch.setattr(modeling_incremental_encoder, "num_alike_rows", lambda *_: 1)
+    torch.manual_seed(1)
+    each = generate(model, batch, **options)
+    assert torch.equal(once.sequences, each.sequences)
+    for name in ("scores", "decoder_hidden_states", "cross_attentions"):
+        torch.testing.assert_close(getattr(once, name), getattr(each, name), rtol=1e-5, atol=1e-5)
+
+
+def test_rows_of_a_story_that_begin_with_other_words_are_each_read():
+    """As where one asks how likely a story makes several endings, with a memory that they share."""
+    model, batch = tiny_model().eval(), as_tensors(random_stories(9))
+    encoded = model.get_encoder()(**context_of(batch))
+    twice = {name: encoded[name].repeat_interleave(2, dim=0) for name in ("state_hidden", "state_cell")}
+    shared = type(encoded)(**{**dict(encoded.items()), **twice})
+    words = torch.tensor([[2, 5], [2, 6], [2, 7], [2, 7], [2, 8], [2, 8]])
+    logits = model(encoder_outputs=shared, decoder_input_ids=words).logits
+    for row in range(6):
+        story = context_of(as_tensors(random_stories(9)[row // 2 : row // 2 + 1]))
+        alone = model(**story, decoder_input_ids=words[row : row + 1]).logits
+        torch.testing.assert_close(logits[row : row + 1], alone)
 
 
 @both

@@ -1,0 +1,39 @@
+"""Rows of a story that begin alike, as beams and samples do until their first word is chosen: they are read once."""
+
+from __future__ import annotations
+
+import torch
+
+from .story_reader import Reading, StoryEncoderOutput
+from .tensor_values import has_values
+
+
+def num_alike_rows(word_ids: torch.Tensor, story: StoryEncoderOutput) -> int:
+    """How many rows of word_ids [rows, T], standing one behind the other, start from the same state; 1 if unsure."""
+    num_alike = word_ids.shape[0] // story.memory_mask.shape[0]
+    if num_alike <= 1 or not has_values(word_ids):
+        return 1
+    starts = (word_ids, story.state_hidden, story.state_cell)
+    return num_alike if all(_is_alike(rows.flatten(1), num_alike) for rows in starts) else 1
+
+
+def _is_alike(rows: torch.Tensor, num_alike: int) -> bool:
+    groups = rows.unflatten(0, (-1, num_alike))
+    return bool((groups == groups[:, :1]).all())
+
+
+def repeat_reading(reading: Reading, times: int) -> Reading:
+    """The reading of a row, for as many rows that are alike."""
+    if times == 1:
+        return reading
+
+    def repeat(tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.repeat_interleave(times, dim=0)
+
+    return Reading(
+        word_vectors=repeat(reading.word_vectors),
+        layer_states=[repeat(states) for states in reading.layer_states],
+        state=[(repeat(hidden), repeat(cell)) for hidden, cell in reading.state],
+        attention=None if reading.attention is None else repeat(reading.attention),
+        attentional=None if reading.attentional is None else repeat(reading.attentional),
+    )
