@@ -22,18 +22,18 @@ def _is_alike(rows: torch.Tensor, num_alike: int) -> bool:
     return bool((groups == groups[:, :1]).all())
 
 
+def repeat_rows(rows: torch.Tensor, times: int) -> torch.Tensor:
+    """Each row for as many that are alike."""
+    return rows if times == 1 else rows.repeat_interleave(times, dim=0)
+
+
 def repeat_reading(reading: Reading, times: int) -> Reading:
-    """The reading of a row, for as many rows that are alike."""
-    if times == 1:
-        return reading
-
-    def repeat(tensor: torch.Tensor) -> torch.Tensor:
-        return tensor.repeat_interleave(times, dim=0)
-
+    """The same for all that a reading holds."""
+    attention, attentional = reading.attention, reading.attentional
     return Reading(
-        word_vectors=repeat(reading.word_vectors),
-        layer_states=[repeat(states) for states in reading.layer_states],
-        state=[(repeat(hidden), repeat(cell)) for hidden, cell in reading.state],
-        attention=None if reading.attention is None else repeat(reading.attention),
-        attentional=None if reading.attentional is None else repeat(reading.attentional),
+        word_vectors=repeat_rows(reading.word_vectors, times),
+        layer_states=[repeat_rows(states, times) for states in reading.layer_states],
+        state=[(repeat_rows(hidden, times), repeat_rows(cell, times)) for hidden, cell in reading.state],
+        attention=None if attention is None else repeat_rows(attention, times),
+        attentional=None if attentional is None else repeat_rows(attentional, times),
     )

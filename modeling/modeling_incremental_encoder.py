@@ -65,7 +65,7 @@ from transformers import GenerationConfig, GenerationMixin, LogitsProcessorList,
 from transformers import initialization as init
 from transformers.modeling_outputs import Seq2SeqLMOutput
 
-from .alike_rows import num_alike_rows, repeat_reading
+from .alike_rows import num_alike_rows, repeat_reading, repeat_rows
 from .complete_endings import check_prompts, mask_of_open_endings, open_stories
 from .configuration_incremental_encoder import IncrementalEncoderConfig
 from .copying import CopyMemory, check_slots, sum_of_copy_losses
@@ -76,7 +76,7 @@ from .lstm import GateLinear, stack_state, unstack_state
 from .pipeline_incremental_encoder import CUSTOM_PIPELINES
 from .recurrent_cache import RecurrentCache
 from .small_products import project_words
-from .story_inputs import check_target_ids, prepare_story_inputs, steps_to_read
+from .story_inputs import StoryInputs, check_target_ids, prepare_story_inputs, steps_to_read
 from .story_reader import Reading, StoryEncoderOutput, StoryReader
 from .story_readers import STORY_READERS, build_story_reader
 from .supported_versions import made_with
@@ -250,10 +250,7 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
             inputs = prepare_story_inputs(self.config, input_ids, attention_mask, triple_ids, triple_mask, copy_ids)
             encoder_outputs, states = self.encoder.encode(inputs, output_attentions, output_hidden_states)
             if labels is not None and states is not None and self.config.encoder_loss_weight > 0:
-                targets = next_word_targets(inputs.word_ids, inputs.word_mask, self.config.eos_token_id)
-                share = self.config.encoder_loss_share if self.training else 1.0
-                targets = drawn_targets(targets[:, 1:], share)
-                encoder_loss = sum_of_losses(states[:, 1:], targets, self.lm_head, self.dropout) / share
+                encoder_loss = self._encoder_loss(states, inputs)
         elif not isinstance(encoder_outputs, StoryEncoderOutput) and isinstance(encoder_outputs, (tuple, list)):
             encoder_outputs = StoryEncoderOutput.from_tuple(encoder_outputs, has_copies=self.config.copy)
 
@@ -264,11 +261,9 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         reading, cache, num_alike = self._decode(decoder_input_ids, step_mask, encoder_outputs, past_key_values)
         copies, logits = encoder_outputs.copy_memory, None
         if labels is None or not self.training:
-            scores = self._score_words(reading.outputs, copies, _every(num_alike, step_mask))
-            logits = scores if num_alike == 1 else scores.repeat_interleave(num_alike, dim=0)
+            logits = repeat_rows(self._score_words(reading.outputs, copies, _every(num_alike, step_mask)), num_alike)
         reading = repeat_reading(reading, num_alike)
         losses = self._losses(reading.outputs, copies, logits, labels, encoder_loss, num_items_in_batch)
-
         attentions = reading.attention.unbind(dim=2) if output_attentions else None
         output = EndingGenerationOutput(
             **losses,
@@ -282,6 +277,13 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
             encoder_attentions=encoder_outputs.attentions,
         )
         return output if return_dict else output.to_tuple()
+
+    def _encoder_loss(self, states: torch.Tensor, inputs: StoryInputs) -> torch.Tensor:
+        """Sum of the losses of sentences 2..K, in training from a share of them; states are [B, K, L + 1, D]."""
+        targets = next_word_targets(inputs.word_ids, inputs.word_mask, self.config.eos_token_id)
+        share = self.config.encoder_loss_share if self.training else 1.0
+        drawn = drawn_targets(targets[:, 1:], share)
+        return sum_of_losses(states[:, 1:], drawn, self.lm_head, self.dropout) / share
 
     def _score_words(
         self, states: torch.Tensor, copies: CopyMemory | None, step_mask: torch.Tensor | None
