@@ -22,7 +22,7 @@ from hf_storyend.data.vocabulary import build_vocabulary
 
 KNOWLEDGE = {"ga": "graph_attention", "ca": "contextual_attention", "ie": None}
 # Enough for the vocabulary; each process reads them anew.
-MAX_STORIES = 10_000
+MAX_STORIES = 5_000
 
 Batch = dict[str, torch.Tensor]
 
