@@ -8,13 +8,16 @@ from .story_reader import Reading, StoryEncoderOutput
 from .tensor_values import has_values
 
 
-def num_alike_rows(word_ids: torch.Tensor, story: StoryEncoderOutput) -> int:
-    """How many rows of word_ids [rows, T], standing one behind the other, start from the same state; 1 if unsure."""
+def num_alike_rows(word_ids: torch.Tensor, step_mask: torch.Tensor | None, story: StoryEncoderOutput) -> int:
+    """
+    How many rows of word_ids [rows, T], standing one behind the other, read the same from the same state; 1 if unsure.
+    """
     num_alike = word_ids.shape[0] // story.memory_mask.shape[0]
     if num_alike <= 1 or not has_values(word_ids):
         return 1
-    starts = (word_ids, story.state_hidden, story.state_cell)
-    return num_alike if all(_is_alike(rows.flatten(1), num_alike) for rows in starts) else 1
+    read = (word_ids, step_mask, story.state_hidden, story.state_cell)
+    is_alike = all(_is_alike(rows.flatten(1), num_alike) for rows in read if rows is not None)
+    return num_alike if is_alike else 1
 
 
 def _is_alike(rows: torch.Tensor, num_alike: int) -> bool:

@@ -343,7 +343,7 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         if not hasattr(cache, "hidden"):
             raise ValueError(f"`past_key_values` must be a `RecurrentCache`; got {type(cache).__name__}.")
         is_start = cache.hidden is None
-        num_alike = num_alike_rows(word_ids, encoder_outputs) if is_start else 1
+        num_alike = num_alike_rows(word_ids, step_mask, encoder_outputs) if is_start else 1
         state = encoder_outputs.state if is_start else unstack_state(cache.hidden, cache.cell)
         state = [(_every(num_alike, hidden), _every(num_alike, cell)) for hidden, cell in state]
         words, step_mask = _every(num_alike, word_ids), _every(num_alike, step_mask)

@@ -317,6 +317,9 @@ def test_rows_of_a_story_that_begin_with_other_words_are_each_read():
     shared = type(encoded)(**{**dict(encoded.items()), **twice})
     words = torch.tensor([[2, 5], [2, 6], [2, 7], [2, 7], [2, 8], [2, 8]])
     logits = model(encoder_outputs=shared, decoder_input_ids=words).logits
+    alike, mask = words[[0, 0, 2, 2, 4, 4]], torch.tensor([[1, 1], [1, 0]] * 3)
+    masked = model(encoder_outputs=shared, decoder_input_ids=alike, decoder_attention_mask=mask).logits
+    assert (masked[1::2, 1] == 0).all() and (masked[0::2, 1] != 0).any(), "nor those of which others are read"
     for row in range(6):
         story = context_of(as_tensors(random_stories(9)[row // 2 : row // 2 + 1]))
         alone = model(**story, decoder_input_ids=words[row : row + 1]).logits
