@@ -395,8 +395,10 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         mask = kwargs.get("attention_mask")
         if mask is not None and mask.ndim == 3:
             kwargs["attention_mask"] = mask.flatten(1)
-        never = ForbiddenWords((self.config.unk_token_id, self.config.pad_token_id, self.config.bos_token_id))
-        processors = LogitsProcessorList([never, *(logits_processor or [])])
+        words = (self.config.unk_token_id, self.config.pad_token_id, self.config.bos_token_id)
+        settings = (generation_config, self.generation_config)
+        keeps_logits = kwargs.get("output_logits") or any(getattr(given, "output_logits", None) for given in settings)
+        processors = LogitsProcessorList([ForbiddenWords(words, in_place=not keeps_logits), *(logits_processor or [])])
         before = open_stories.set(None)
         try:
             return super().generate(inputs, generation_config, processors, **kwargs)

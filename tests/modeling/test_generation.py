@@ -247,10 +247,24 @@ def test_beams_share_a_memory():
     assert {name: tensor.shape for name, tensor in encoded.items()} == shapes
 
 
-def test_forbidden_words_leave_the_scores_they_were_given_alone():
+@pytest.mark.parametrize("in_place", [False, True])
+def test_forbidden_words_change_the_scores_they_were_given_only_if_they_may(in_place):
     scores = torch.zeros(2, 5)
-    assert ForbiddenWords([3, 1, 3])(torch.zeros(2, 1), scores).isinf().nonzero()[:, 1].tolist() == [1, 3, 1, 3]
-    assert (scores == 0).all()
+    processor = ForbiddenWords([3, 1, 3], in_place)
+    assert processor(torch.zeros(2, 1), scores).isinf().nonzero()[:, 1].tolist() == [1, 3, 1, 3]
+    assert (scores == 0).all() != in_place
+
+
+@pytest.mark.parametrize("given", ["argument", "config", "model"])
+def test_logits_that_are_asked_for_are_those_of_the_model(given):
+    model, batch = tiny_model(), context_of(as_tensors(random_stories(2)))
+    settings = {"max_new_tokens": 3, "return_dict_in_generate": True, "output_logits": True}
+    if given == "config":
+        settings = {"generation_config": GenerationConfig(**settings, eos_token_id=END, decoder_start_token_id=2)}
+    if given == "model":
+        model.generation_config.update(**settings)
+        settings = {}
+    assert all(logits.isfinite().all() for logits in model.generate(**batch, **settings).logits)
 
 
 @both
