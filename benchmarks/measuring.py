@@ -77,14 +77,18 @@ def count_operations(run: Callable[[], object]) -> int:
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
         run()
     return sum(
-        event.name.startswith("aten::") and event.name not in VIEWS and not _has_operation_above(event)
+        _is_operation(event) and event.name not in VIEWS and not _has_operation_above(event)
         for event in profile.events()
     )
 
 
+def _is_operation(event: torch.autograd.profiler_util.FunctionEvent) -> bool:
+    return event.name.startswith(("aten::", "mkldnn::"))
+
+
 def _has_operation_above(event: torch.autograd.profiler_util.FunctionEvent) -> bool:
     parent = event.cpu_parent
-    while parent is not None and not parent.name.startswith("aten::"):
+    while parent is not None and not _is_operation(parent):
         parent = parent.cpu_parent
     return parent is not None
 

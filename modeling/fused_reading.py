@@ -22,10 +22,10 @@ from typing import Any
 import torch
 from torch.autograd.function import once_differentiable
 
+from .cpu_products import product, suits_onednn
 from .lstm import ContextLSTM, GateLinear, LSTMState
 from .multi_source_attention import MultiSourceAttention, SentenceMemory
 from .plain_modules import is_plain
-from .small_products import is_small_product, small_product
 from .tensor_values import has_values
 
 # One operation for what `gradient * output * (1 - output)` and the like would need three for.
@@ -78,7 +78,7 @@ def read_fused(
     weights = [gates.weight for gates in lstm.step_gates]
     if memory is None:
         # Where there is no context, as in a first sentence, that half of the product falls away.
-        weights[0] = weights[0][:, -lstm.hidden_size :]
+        weights[0] = weights[0][:, -lstm.hidden_size :].contiguous()
     layers = [
         tensor.to(dtype)
         for (hidden, cell), weight, addend in zip(state, weights, addends, strict=True)
@@ -221,11 +221,10 @@ def _run(packing: Packing, memory: ForwardMemory | None, layers: list[ForwardLay
 def _run_back(packing: Packing, memory: BackwardMemory | None, layers: list[BackwardLayer]) -> None:
     for step in reversed(range(len(packing.counts))):
         for below, layer in zip(layers[-2::-1], layers[:0:-1], strict=True):
-            layer.retreat(step)
-            layer.give(step, below.hidden_blocks[step + 1])
-        layers[0].retreat(step)
+            layer.give(step, below.hidden_blocks[step + 1], layer.retreat(step))
+        by_context = layers[0].retreat(step)
         if memory is not None:
-            layers[0].give_context(step, memory.context_steps[step])
+            memory.context_steps[step].copy_(by_context)
             memory.retreat(step, query=layers[-1].hidden_blocks[step][: packing.counts[step]])
 
 
@@ -319,11 +318,9 @@ class ForwardLayer:
         # The last row left of a batch: as a product of matrix and vector it would be summed in an order that depends
         # on where the weights lie in memory, and a model just loaded would differ in the last bit from the one saved.
         is_last_row = gates.shape[0] == 1 < self.batch_size
-        rows = inputs.expand(2, -1) if is_last_row else inputs
-        if is_small_product(rows, self.weight):
-            torch.add(addend, small_product(rows, self.weight)[: gates.shape[0]], out=gates)
-        elif is_last_row:
-            gates.copy_(torch.addmm(addend, rows, self.weight.T)[:1])
+        rows = inputs.repeat(2, 1) if is_last_row else inputs
+        if suits_onednn(rows, self.weight) or is_last_row:
+            torch.add(addend, product(rows, self.weight)[: gates.shape[0]], out=gates)
         else:
             torch.addmm(addend, inputs, self.weight.T, out=gates)
 
@@ -396,7 +393,7 @@ class BackwardLayer:
     ):
         batch_size, num_rows, size = packing.shape[0], packing.num_rows, cells.shape[1]
         self.inputs, self.own_inputs = inputs, inputs[:, -size:]
-        self.below_weight, self.own_weight = weight[:, :size], weight[:, -size:]
+        self.weight = weight
         self.hidden, self.cell = torch.zeros_like(cells), cells.new_zeros(batch_size, size)
         self.gates, self.show_to_cell = torch.empty_like(gates), cells.new_empty(num_rows, size)
         self._differentiate(gates, before=cells.index_select(0, packing.before_index), after=cells[batch_size:])
@@ -437,26 +434,27 @@ class BackwardLayer:
         if last_cell is not None:
             self.cell = packing.sort(last_cell)
 
-    def retreat(self, step: int) -> None:
-        """One step back, once all that came of its hidden state is known: to its gates and the state before it."""
+    def retreat(self, step: int) -> torch.Tensor:
+        """
+        One step back, once all that came of its hidden state is known: to its gates and the state before it. Returns
+        the gradient of what came from below [n, D].
+        """
         gates, hidden = self.gate_steps[step], self.hidden_blocks[step + 1]
         count = gates.shape[0]
         cell = self.cell[:count].addcmul_(hidden, self.show_to_cell_steps[step])
         self.cell_to_gates[step].mul_(cell.unsqueeze(1))
         self.hidden_to_show[step].mul_(hidden)
         cell.mul_(self.keep_steps[step])
-        self.hidden_blocks[step][:count].addmm_(gates, self.own_weight)
+        by_inputs = product(gates, self.weight.T)
+        self.hidden_blocks[step][:count].add_(by_inputs[:, -hidden.shape[1] :])
+        return by_inputs[:, : hidden.shape[1]]
 
-    def give(self, step: int, hidden: torch.Tensor) -> None:
+    def give(self, step: int, hidden: torch.Tensor, by_hidden: torch.Tensor) -> None:
         """Add to the gradient of the hidden state of the layer below."""
         if self.dropout_steps is None:
-            hidden.addmm_(self.gate_steps[step], self.below_weight)
+            hidden.add_(by_hidden)
         else:
-            hidden.addcmul_(self.gate_steps[step] @ self.below_weight, self.dropout_steps[step])
-
-    def give_context(self, step: int, context: torch.Tensor) -> None:
-        """Fill in the gradient of the context."""
-        torch.mm(self.gate_steps[step], self.below_weight, out=context)
+            hidden.addcmul_(by_hidden, self.dropout_steps[step])
 
     def results(self, packing: Packing, has_bias: bool) -> tuple[torch.Tensor, ...]:
         """Gradients of the first state, of the weight (one product for all steps) and of the addend."""

@@ -9,6 +9,7 @@ from torch import nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from .cpu_products import product
 from .plain_modules import is_plain
 from .tensor_values import has_values
 
@@ -97,7 +98,7 @@ def _loss_of_rows(
 ) -> torch.Tensor:
     """Sum of the losses of some rows; their gradients are added to those of all. One tensor is as large as logits."""
     (states, weight, bias), targets = inputs, targets[rows, None]
-    logits = _precise(torch.addmm(bias, states[rows], weight.T))
+    logits = _precise(product(states[rows], weight, bias))
     largest = logits.amax(dim=1, keepdim=True)
     of_targets = logits.gather(1, targets) - largest
     exponentials = logits.sub_(largest).exp_()
@@ -118,7 +119,7 @@ def _add_gradients(
 ) -> None:
     of_states, of_weight, of_bias = gradients
     if of_states is not None:
-        of_states[rows] = by_logits @ weight
+        of_states[rows] = product(by_logits, weight.T)
     if of_bias is not None:
         of_bias += by_logits.sum(dim=0)
     if of_weight is None:

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from .configuration_incremental_encoder import IncrementalEncoderConfig
-from .small_products import apply_linear
+from .cpu_products import apply_linear
 
 # State of all layers: a list of (hidden [B, D], cell [B, D]), the first layer first.
 LSTMState = list[tuple[torch.Tensor, torch.Tensor]]

@@ -69,13 +69,13 @@ from .alike_rows import num_alike_rows, repeat_reading, repeat_rows
 from .complete_endings import check_prompts, mask_of_open_endings, open_stories
 from .configuration_incremental_encoder import IncrementalEncoderConfig
 from .copying import CopyMemory, check_slots, sum_of_copy_losses
+from .cpu_products import project_words
 from .forbidden_words import ForbiddenWords
 from .loading import check_finite, check_shards, naming
 from .losses import IGNORED, drawn_targets, next_word_targets, sum_of_cross_entropies, sum_of_losses
 from .lstm import GateLinear, stack_state, unstack_state
 from .pipeline_incremental_encoder import CUSTOM_PIPELINES
 from .recurrent_cache import RecurrentCache
-from .small_products import project_words
 from .story_inputs import StoryInputs, check_target_ids, prepare_story_inputs, steps_to_read
 from .story_reader import Reading, StoryEncoderOutput, StoryReader
 from .story_readers import STORY_READERS, build_story_reader

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import torch
 
+from .cpu_products import add_vector_product
 from .fused_reading import has_plain_parts
 from .lstm import ContextLSTM, LSTMState
 from .multi_source_attention import MultiSourceAttention, SentenceMemory
-from .small_products import add_vector_product
 from .tensor_values import has_values
 
 
