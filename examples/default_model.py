@@ -84,8 +84,8 @@ def describe_runs(recipe: dict, output: Path) -> str:
         num_epochs += last["epoch"]
         num_seconds += last["elapsed"]
     return (
-        f"The table is about the last of {len(num_updates)} runs, each of which started from the one before or from one\n"
-        "that `examples/default_model.yaml` in the source of `hf_storyend` names. Their updates: "
+        f"The table is about the last of {len(num_updates)} runs, each of which started from the one before or from\n"
+        "one that `examples/default_model.yaml` in the source of `hf_storyend` names. Their updates: "
         f"{', '.join(num_updates)};\n{num_epochs:.1f} epochs and {num_seconds / 3600:.1f} hours in all. "
         f"The weights are the mean of those after runs\n{' and '.join(map(str, recipe['averaged_runs']))}.\n"
     )
