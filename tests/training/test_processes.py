@@ -80,6 +80,7 @@ def test_two_processes_at_half_the_batch_do_what_one_does(alone, prepared, tmp_p
     assert_same_epoch(options, alone)
 
 
+@pytest.mark.slow
 def test_two_nodes_do_what_one_process_does(alone, prepared, tmp_path):
     options = small_options(prepared, tmp_path / "run", per_device_train_batch_size=2, **EPOCH)
     port = str(free_port())

@@ -37,7 +37,7 @@ def assert_same_end(options: TrainingOptions, whole: TrainingOptions) -> None:
         assert are_identical(last_checkpoint(options, name), last_checkpoint(whole, name))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 def test_killed_at_random_moments(uninterrupted, prepared, tmp_path, seed):
     whole, seconds = uninterrupted
     options = small_options(prepared, tmp_path / "run")

@@ -134,6 +134,7 @@ def test_bfloat16_trains(prepared, tmp_path):
     assert sum(losses[-8:]) < sum(losses[:8])
 
 
+@pytest.mark.slow
 def test_workers_make_the_same_batches(finished, prepared, tmp_path):
     options = small_options(prepared, tmp_path / "run", dataloader_num_workers=2)
     assert finish_run(options) == 0, output_of(options)
