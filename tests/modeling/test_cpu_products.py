@@ -52,6 +52,19 @@ def test_float32_is_not_rounded_to_anything_coarser():
     assert error < 512 * torch.finfo(torch.float32).eps * 10
 
 
+@torch.no_grad()
+@pytest.mark.skipif(not cpu_products.HAS_ONEDNN, reason="PyTorch was built without oneDNN.")
+@pytest.mark.parametrize("num_rows", [2, 5, 64, 128])
+def test_it_does_not_matter_where_numbers_lie_in_memory(num_rows):
+    """A model just loaded then gives what the one that was saved gave, bit by bit."""
+    torch.manual_seed(0)
+    inputs, weight = torch.randn(num_rows, 512), torch.randn(1024, 512)
+    expected = product(inputs, weight)
+    for offset in range(1, 4):
+        moved = [torch.cat((torch.zeros(offset), t.flatten()))[offset:].view_as(t) for t in (inputs, weight)]
+        assert torch.equal(product(*moved), expected)
+
+
 @pytest.mark.parametrize("num_threads", [1, 2])
 @pytest.mark.parametrize("num_outputs", [4096, 4099])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
