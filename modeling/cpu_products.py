@@ -57,8 +57,11 @@ def product(inputs: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | Non
 
 def add_vector_product(addend: torch.Tensor, weight: torch.Tensor, vector: torch.Tensor) -> torch.Tensor:
     """`addend + weight @ vector`: [O], [O, I] and [I] -> [O]. A library does it on one thread; blocks go to all."""
-    if torch.get_num_threads() == 1 or weight.shape[0] % _NUM_BLOCKS:
+    if torch.get_num_threads() == 1 or weight.shape[0] < _NUM_BLOCKS:
         return torch.addmv(addend, weight, vector)
+    if num_rest := weight.shape[0] % _NUM_BLOCKS:
+        parts = ((addend[:-num_rest], weight[:-num_rest]), (addend[-num_rest:], weight[-num_rest:]))
+        return torch.cat([add_vector_product(*part, vector) for part in parts])
     rows = vector.expand(_NUM_BLOCKS, 1, -1)
     blocks = weight.unflatten(0, (_NUM_BLOCKS, -1)).mT
     return torch.baddbmm(addend.view(_NUM_BLOCKS, 1, -1), rows, blocks).view(-1)

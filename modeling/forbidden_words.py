@@ -15,8 +15,8 @@ class ForbiddenWords(LogitsProcessor):
 
     Args:
         word_ids: The words.
-        in_place: Whether scores may be changed. A copy of all scores, in memory that is new at every step, costs beams
-            a twentieth of their time; it is needed if scores are wanted as they were, too.
+        in_place: Whether scores may be changed. With beams they are the largest tensor there is, and a copy at every
+            step is needed only if somebody wants them as they were, too.
     """
 
     def __init__(self, word_ids: Iterable[int], in_place: bool = False):
