@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import torch
 from torch import nn
+from torch.nn import functional
 
 from .plain_modules import is_plain_linear
 from .tensor_values import has_values
@@ -17,6 +18,8 @@ from .tensor_values import has_values
 _NUM_BLOCKS = 8
 # Below this many numbers there is nothing to gain.
 _MIN_WEIGHT = 1 << 18
+# Numbers of rows are rounded up to multiples of the first or, if there are more of them, of the second.
+_FEW_ROWS, _MANY_ROWS = 8, 32
 
 
 def _has_onednn() -> bool:
@@ -48,11 +51,15 @@ def _is_whole(matrix: torch.Tensor) -> bool:
 
 def product(inputs: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
     """`inputs @ weight.T + bias`: [n, I], [O, I] and [O] -> [n, O]. Both may be transposes of what lies in memory."""
-    if suits_onednn(inputs, weight):
-        # It takes no account of how a bias lies in memory.
-        bias = None if bias is None else bias.contiguous()
-        return torch.ops.mkldnn._linear_pointwise(inputs, weight, bias, "none", [], "")
-    return inputs @ weight.T if bias is None else torch.addmm(bias, inputs, weight.T)
+    if not suits_onednn(inputs, weight):
+        return inputs @ weight.T if bias is None else torch.addmm(bias, inputs, weight.T)
+    num_rows = inputs.shape[0]
+    # It makes and keeps a program for every number of rows it is given: a millisecond and up to a megabyte each.
+    if num_missing := -num_rows % (_FEW_ROWS if num_rows <= _MANY_ROWS else _MANY_ROWS):
+        inputs = functional.pad(inputs, (0, 0, 0, num_missing))
+    # It takes no account of how a bias lies in memory.
+    bias = None if bias is None else bias.contiguous()
+    return torch.ops.mkldnn._linear_pointwise(inputs, weight, bias, "none", [], "")[:num_rows]
 
 
 def add_vector_product(addend: torch.Tensor, weight: torch.Tensor, vector: torch.Tensor) -> torch.Tensor:
