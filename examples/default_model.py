@@ -5,14 +5,13 @@ Make the model that comes with the package, from data that can't come with it:
         --glove glove.6B.100d.txt --output default_model
 
 Hours on one core. Stopped in whatever way, the same command goes on from where it was. The model is in OUTPUT/model:
-weights in half precision, tokenizer, knowledge, and a card with what was measured on validation and test stories.
+weights in half precision, tokenizer, knowledge, and a card with what was measured on the stories of the split `test`.
 """
 
 import argparse
 import json
 from pathlib import Path
 
-import torch
 import yaml
 
 from hf_storyend import IncrementalEncoderForEndingGeneration, StoryEndingPipeline
@@ -40,35 +39,22 @@ def train(options: TrainingOptions, stop_after: int | None) -> Path:
     return Path(options.output_dir)
 
 
-def train_all(recipe: dict, prepared: Path, output: Path) -> list[Path]:
-    """
-    The runs of the recipe, each from the model of the one before or of the one it names; those that are done are not
-    done again. Returns the directories of their models.
-    """
-    models: list[Path] = []
+def train_all(recipe: dict, prepared: Path, output: Path) -> Path:
+    """The runs of the recipe, each from the model of the one before; those that are done are not done again."""
+    model = None
     for number, own in enumerate(recipe["runs"], start=1):
         settings = {**recipe["shared"], **own}
-        stop_after, starts_from = settings.pop("stop_after", None), settings.pop("starts_from", number - 1)
+        stop_after = settings.pop("stop_after", None)
         directory = output / f"run_{number}"
         done = directory / "best" if stop_after else directory
         if not ((directory / f"checkpoint-{stop_after}").is_dir() or (directory / "metrics.json").is_file()):
-            start = str(models[starts_from - 1]) if models else None
+            start = None if model is None else str(model)
             options = TrainingOptions(
                 prepared=str(prepared), output_dir=str(directory), model_name_or_path=start, **settings
             )
             done = train(options, stop_after)
-        models.append(done)
-    return models
-
-
-def average(models: list[Path], output: Path) -> None:
-    """A model whose weights are the mean of those of several that were trained on from one another."""
-    networks = [IncrementalEncoderForEndingGeneration.from_pretrained(path, dtype=torch.float32) for path in models]
-    weights = [network.state_dict() for network in networks]
-    mean = {name: torch.stack([one[name] for one in weights]).mean(dim=0) for name in weights[-1]}
-    networks[-1].load_state_dict(mean)
-    networks[-1].save_pretrained(output)
-    IncrementalEncoderTokenizer.from_pretrained(models[-1]).save_pretrained(output)
+        model = done
+    return model
 
 
 def describe_runs(recipe: dict, output: Path) -> str:
@@ -84,26 +70,14 @@ def describe_runs(recipe: dict, output: Path) -> str:
         num_epochs += last["epoch"]
         num_seconds += last["elapsed"]
     return (
-        f"The table is about the last of {len(num_updates)} runs, each of which started from the one before or from\n"
-        "one that `examples/default_model.yaml` in the source of `hf_storyend` names. Their updates: "
-        f"{', '.join(num_updates)};\n{num_epochs:.1f} epochs and {num_seconds / 3600:.1f} hours in all. "
-        f"The weights are the mean of those after runs\n{' and '.join(map(str, recipe['averaged_runs']))}.\n"
+        f"The table is about the last of {len(num_updates)} runs, each of which started from the one before\n"
+        "(`examples/default_model.yaml` in the source of `hf_storyend`). Their updates: "
+        f"{', '.join(num_updates)};\n{num_epochs:.1f} epochs and {num_seconds / 3600:.1f} hours in all.\n"
     )
 
 
-def measure(model: Path, prepared: Path, cloze: str | None, last_run: Path, output: Path) -> dict[str, float]:
-    """What the card tells, into the directory of the model it is about: facts of the last run, validation and test."""
-    validation = evaluate_pretrained(str(model), str(prepared), split="validation")
-    facts = json.loads((last_run / "metrics.json").read_text(encoding="utf-8"))["run"]
-    measured = {"run": facts, "validation": validation.metrics}
-    (output / "metrics.json").write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
-    test = evaluate_pretrained(str(model), str(prepared), cloze=cloze, options=EvaluationOptions(confidence=1000))
-    save_evaluation(test, output, name="default model", dataset_id="rocstories", split="test")
-    return test.metrics
-
-
-def write_card(model: Path, measured: Path, runs: str) -> None:
-    """The card that the numbers make, with endings that nobody picked: those of the first embedded stories."""
+def write_card(model: Path, run: Path, runs: str) -> None:
+    """The card that the run's numbers make, with endings that nobody picked: those of the first embedded stories."""
     stories = embedded_stories()[:NUM_SHOWN]
     pipeline = StoryEndingPipeline(
         model=IncrementalEncoderForEndingGeneration.from_pretrained(model),
@@ -115,7 +89,7 @@ def write_card(model: Path, measured: Path, runs: str) -> None:
     endings = "\n".join(("| story | ending |", "| --- | --- |", *rows))
     intro = f"The first {NUM_SHOWN} stories that come with `hf_storyend`, which it was not trained on."
     text = f"## {NUM_SHOWN} endings, not picked\n\n{intro}\n\n{endings}\n\n## Limitations"
-    card = render_card_of(measured).replace("## Limitations", text)
+    card = render_card_of(run).replace("## Limitations", text)
     card = card.replace("## Knowledge and sources", f"{runs}\n## Knowledge and sources")
     (model / "README.md").write_text(card, encoding="utf-8")
 
@@ -137,12 +111,14 @@ def main() -> None:
         stories=arguments.stories, conceptnet=tuple(arguments.conceptnet), glove=arguments.glove
     )
     prepare(sources, prepared)
-    runs, averaged = train_all(recipe, prepared, arguments.output), arguments.output / "averaged"
-    average([runs[number - 1] for number in recipe["averaged_runs"]], averaged)
-    save_compact(averaged, model, **recipe["generation"])
-    metrics = measure(model, prepared, arguments.cloze, runs[-1], averaged)
-    write_card(model, averaged, describe_runs(recipe, arguments.output))
-    print(json.dumps(metrics, indent=1))
+    trained = train_all(recipe, prepared, arguments.output)
+    save_compact(trained, model, **recipe["generation"])
+    result = evaluate_pretrained(
+        str(model), str(prepared), cloze=arguments.cloze, options=EvaluationOptions(confidence=1000)
+    )
+    save_evaluation(result, trained, name="default model", dataset_id="rocstories", split="test")
+    write_card(model, trained, describe_runs(recipe, arguments.output))
+    print(json.dumps(result.metrics, indent=1))
 
 
 if __name__ == "__main__":
