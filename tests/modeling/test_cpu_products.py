@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from story_cases import KNOWLEDGE, as_tensors, random_stories, tiny_model
 from torch import nn
 
 from hf_storyend.modeling import cpu_products
@@ -86,6 +87,24 @@ def test_when_it_is_worth_it():
         assert not suits_onednn(rows[:, :32], weight[:, :32]), "parts of matrices"
         assert not suits_onednn(rows.double(), weight.double())
         assert not suits_onednn(rows.to("meta"), weight)
+
+
+@pytest.mark.skipif(not cpu_products.HAS_ONEDNN, reason="PyTorch was built without oneDNN.")
+@pytest.mark.parametrize("knowledge", KNOWLEDGE)
+def test_all_gradients_of_a_training_step_by_onednn(monkeypatch, knowledge):
+    """As large models are trained, against double precision, which is compared with the reference elsewhere."""
+    batch, gradients, taken = as_tensors(random_stories(6)), [], []
+    suits = cpu_products.suits_onednn
+    monkeypatch.setattr(cpu_products, "_MIN_WEIGHT", 0)
+    monkeypatch.setattr(cpu_products, "suits_onednn", lambda *both: taken.append(suits(*both)) or taken[-1])
+    for dtype in (torch.float64, torch.float32):
+        taken.clear()
+        model = tiny_model(knowledge=knowledge).to(dtype).train()
+        model(**batch).loss.backward()
+        gradients.append({name: weight.grad for name, weight in model.named_parameters()})
+        assert all(taken) == any(taken) == (dtype == torch.float32)
+    for name, gradient in gradients[1].items():
+        torch.testing.assert_close(gradient.double(), gradients[0][name], rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("reason", ["gradients", "hook", "subclass", "replaced forward", "autocast"])
