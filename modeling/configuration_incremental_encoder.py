@@ -52,6 +52,10 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
         encoder_loss_share (`float`, *optional*, defaults to 1.0):
             Share of the context's words, drawn anew for each batch, that this loss is made of in training. It is
             scaled up to that of all, so that it is the same on average: a smaller share saves time, not weight.
+        num_negatives (`int`, *optional*):
+            Words, drawn for each batch, that its training losses are made of beside the targets; 512 in the authors'
+            code. `None`, or as many as there are words, for the whole vocabulary. Ids should stand by falling
+            frequency, as in a vocabulary made by `storyend prepare`: see `drawn_words`.
         dropout (`float`, *optional*, defaults to 0.0):
             Dropout on word vectors entering the LSTM, between its layers and before the vocabulary projection.
         tie_word_embeddings (`bool`, *optional*, defaults to `False`):
@@ -102,6 +106,7 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
     num_copy_slots: int = 32
     encoder_loss_weight: float = 1.0
     encoder_loss_share: float = 1.0
+    num_negatives: int | None = None
     dropout: float = 0.0
     tie_word_embeddings: bool = False
     initializer_range: float = 1.0
@@ -161,7 +166,7 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
         return self.vocab_size + (self.num_copy_slots if self.copy else 0)
 
     def _check_sizes(self) -> None:
-        limits = ("max_sentences", "max_sentence_length", "max_triples", "max_ending_length")
+        limits = ("max_sentences", "max_sentence_length", "max_triples", "max_ending_length", "num_negatives")
         sizes = ("vocab_size", "num_relations", "embedding_size", "hidden_size", "num_layers", "num_copy_slots")
         for name in (*sizes, *limits):
             value = getattr(self, name)

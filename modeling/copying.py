@@ -22,8 +22,9 @@ from torch import nn
 from torch.nn import functional
 
 from .configuration_incremental_encoder import IncrementalEncoderConfig
+from .drawn_words import DrawnWords
 from .losses import IGNORED
-from .tensor_values import has_values
+from .tensor_values import has_values, precise
 
 NO_WORD = -1
 
@@ -66,7 +67,7 @@ class CopyMechanism(nn.Module):
     @staticmethod
     def score_places(states: torch.Tensor, memory: CopyMemory) -> torch.Tensor:
         """psi_c [B, T, M] for decoder states [B, T, D], in at least single precision; lowest at padding."""
-        scores = _precise(states @ memory.keys.mT)
+        scores = precise(states @ memory.keys.mT)
         return scores.masked_fill(~memory.mask.unsqueeze(1), torch.finfo(scores.dtype).min)
 
     def mix(self, logits: torch.Tensor, states: torch.Tensor, memory: CopyMemory, num_slots: int) -> torch.Tensor:
@@ -92,7 +93,7 @@ def extend_logits(logits: torch.Tensor, scores: torch.Tensor, ids: torch.Tensor,
     # One column more takes what counts nowhere: padding, and the places where a word stands again.
     extended = functional.pad(logits, (0, num_slots + 1), value=-torch.inf)
     columns = ids.masked_fill(~is_first | (ids == NO_WORD), num_words).unsqueeze(1).expand_as(totals)
-    mixed = torch.logaddexp(_precise(extended.gather(2, columns)), totals)
+    mixed = torch.logaddexp(precise(extended.gather(2, columns)), totals)
     return extended.scatter(2, columns, mixed.to(logits.dtype))[..., :num_words]
 
 
@@ -108,11 +109,15 @@ def merge_slots(logits: torch.Tensor, vocab_size: int, unk_token_id: int) -> tor
 
 
 def sum_of_copy_losses(
-    states: torch.Tensor, labels: torch.Tensor, lm_head: nn.Module, memory: CopyMemory
+    states: torch.Tensor,
+    labels: torch.Tensor,
+    lm_head: nn.Module,
+    memory: CopyMemory,
+    drawn: DrawnWords | None = None,
 ) -> torch.Tensor:
     """
     Sum of -log p(label) over the labels [B, T] that are not ignored, from states [B, T, D]. Only states with a label
-    reach `lm_head`, unless the data may not be looked at.
+    reach `lm_head`, unless the data may not be looked at. Where words were drawn, p is the label's share among them.
     """
     scores = CopyMechanism.score_places(states, memory)
     stories = torch.arange(labels.shape[0], device=labels.device).repeat_interleave(labels.shape[1])
@@ -120,8 +125,11 @@ def sum_of_copy_losses(
     if has_values(labels):
         real = (targets != IGNORED).nonzero().squeeze(1)
         targets, states, scores, stories = (rows.index_select(0, real) for rows in (targets, states, scores, stories))
-    is_place = memory.ids.index_select(0, stories) == targets.unsqueeze(1)
-    losses = -_log_likelihoods(_precise(lm_head(states)), scores, is_place, targets)
+    words = memory.ids.index_select(0, stories)
+    if drawn is None:
+        losses = -_log_likelihoods(precise(lm_head(states)), scores, words == targets.unsqueeze(1), targets)
+    else:
+        losses = _drawn_losses(states, targets, lm_head, scores, words, drawn)
     return losses.masked_fill(targets == IGNORED, 0.0).sum()
 
 
@@ -135,6 +143,30 @@ def _log_likelihoods(
     generated = generated.masked_fill(targets >= num_words, lowest)
     copied = scores.masked_fill(~is_place, lowest).logsumexp(dim=1)
     return torch.logaddexp(generated, copied) - normalizer
+
+
+def _drawn_losses(
+    states: torch.Tensor,
+    targets: torch.Tensor,
+    lm_head: nn.Module,
+    scores: torch.Tensor,
+    words: torch.Tensor,
+    drawn: DrawnWords,
+) -> torch.Tensor:
+    """
+    -log p(target) [N] where only the target and the drawn words can be generated or copied, from psi_c [N, M] and the
+    words [N, M] at the places. A slot can always be copied; no draw takes it from the vocabulary.
+    """
+    num_words, lowest = len(drawn.lowering), torch.finfo(scores.dtype).min
+    is_place, is_slot = words == targets.unsqueeze(1), words >= num_words
+    known = words.clamp(0, num_words - 1)
+    counts = (is_place | is_slot | drawn.have(known)) & (words != NO_WORD)
+    scores = (scores - drawn.lowering[known].masked_fill(is_slot, 0.0)).masked_fill(~counts, lowest)
+    generated, of_drawn = drawn.scores(states, targets.clamp(0, num_words - 1), lm_head)
+    generated = generated.masked_fill((targets >= num_words).unsqueeze(1), lowest)
+    normalizer = torch.cat((generated, of_drawn, scores), dim=1).logsumexp(dim=1)
+    copied = scores.masked_fill(~is_place, lowest).logsumexp(dim=1)
+    return normalizer - torch.logaddexp(generated.squeeze(1), copied)
 
 
 def check_slots(labels: torch.Tensor, memory: CopyMemory, vocab_size: int) -> None:
@@ -164,7 +196,3 @@ def _total_at_first_places(scores: torch.Tensor, first: torch.Tensor, is_first: 
     highest = torch.zeros_like(scores).scatter_reduce(2, groups, scores.detach(), "amax", include_self=False)
     sums = torch.zeros_like(scores).scatter_add(2, groups, (scores - highest.gather(2, groups)).exp())
     return highest + sums.where(is_first.unsqueeze(1), 1.0).log()
-
-
-def _precise(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor

@@ -10,8 +10,9 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from .cpu_products import product
+from .drawn_words import DrawnWords, drawn_losses
 from .plain_modules import is_plain
-from .tensor_values import has_values
+from .tensor_values import has_values, precise
 
 IGNORED = -100
 # Rows whose logits are held at a time.
@@ -19,11 +20,16 @@ _CHUNK = 512
 
 
 def sum_of_losses(
-    states: torch.Tensor, targets: torch.Tensor, lm_head: nn.Module, dropout: nn.Module | None = None
+    states: torch.Tensor,
+    targets: torch.Tensor,
+    lm_head: nn.Module,
+    dropout: nn.Module | None = None,
+    drawn: DrawnWords | None = None,
 ) -> torch.Tensor:
     """
     Sum of -log P(target) over the targets that are not ignored: states [..., D], targets [...]. Only states with a
-    target reach `dropout` and `lm_head`, unless the data may not be looked at.
+    target reach `dropout` and `lm_head`, unless the data may not be looked at. Where words were drawn, P is the
+    target's share among them.
     """
     states, targets = states.flatten(0, -2), targets.flatten()
     can_choose = has_values(targets)
@@ -31,6 +37,9 @@ def sum_of_losses(
         real = (targets != IGNORED).nonzero().squeeze(-1)
         states, targets = states.index_select(0, real), targets.index_select(0, real)
     states = states if dropout is None else dropout(states)
+    if drawn is not None:
+        sampled = drawn_losses(states, targets.clamp(min=0), lm_head, drawn)
+        return sampled.masked_fill(targets == IGNORED, 0.0).sum()
     dtype = _dtype_of_product(states)
     # Probabilities are too small for float16 before they have been multiplied by the scale of the loss.
     if can_choose and is_plain(lm_head, nn.Linear) and dtype != torch.float16:
@@ -42,7 +51,7 @@ def sum_of_losses(
 def sum_of_cross_entropies(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """The same sum from logits [..., V] that are there already."""
     return functional.cross_entropy(
-        _precise(logits.flatten(0, -2)), targets.flatten(), ignore_index=IGNORED, reduction="sum"
+        precise(logits.flatten(0, -2)), targets.flatten(), ignore_index=IGNORED, reduction="sum"
     )
 
 
@@ -73,7 +82,7 @@ class ProjectedCrossEntropy(torch.autograd.Function):
     ) -> torch.Tensor:
         inputs = (states, weight, bias)
         needed = [has_backward and need for need in ctx.needs_input_grad[:3]]
-        dtype = _precise(states[:0]).dtype
+        dtype = precise(states[:0]).dtype
         # Sums over all chunks, and what backward scales: not in half precision.
         gradients = [
             torch.zeros_like(tensor, dtype=dtype) if need else None
@@ -98,7 +107,7 @@ def _loss_of_rows(
 ) -> torch.Tensor:
     """Sum of the losses of some rows; their gradients are added to those of all. One tensor is as large as logits."""
     (states, weight, bias), targets = inputs, targets[rows, None]
-    logits = _precise(product(states[rows], weight, bias))
+    logits = precise(product(states[rows], weight, bias))
     largest = logits.amax(dim=1, keepdim=True)
     of_targets = logits.gather(1, targets) - largest
     exponentials = logits.sub_(largest).exp_()
@@ -128,11 +137,6 @@ def _add_gradients(
         of_weight.addmm_(by_logits.T, states)
     else:
         of_weight += by_logits.T @ states
-
-
-def _precise(logits: torch.Tensor) -> torch.Tensor:
-    # Half precision is too coarse for a sum over thousands of words.
-    return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
 
 
 def next_word_targets(word_ids: torch.Tensor, word_mask: torch.Tensor, end_id: int) -> torch.Tensor:

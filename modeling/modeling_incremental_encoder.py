@@ -70,6 +70,7 @@ from .complete_endings import check_prompts, mask_of_open_endings, open_stories
 from .configuration_incremental_encoder import IncrementalEncoderConfig
 from .copying import CopyMemory, check_slots, sum_of_copy_losses
 from .cpu_products import project_words
+from .drawn_words import DrawnWords
 from .forbidden_words import ForbiddenWords
 from .loading import check_finite, check_shards, naming
 from .losses import IGNORED, drawn_targets, next_word_targets, sum_of_cross_entropies, sum_of_losses
@@ -283,7 +284,15 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         targets = next_word_targets(inputs.word_ids, inputs.word_mask, self.config.eos_token_id)
         share = self.config.encoder_loss_share if self.training else 1.0
         drawn = drawn_targets(targets[:, 1:], share)
-        return sum_of_losses(states[:, 1:], drawn, self.lm_head, self.dropout) / share
+        negatives = self._draw_negatives(states.device)
+        return sum_of_losses(states[:, 1:], drawn, self.lm_head, self.dropout, negatives) / share
+
+    def _draw_negatives(self, device: torch.device) -> DrawnWords | None:
+        """Words that stand for the vocabulary in the loss of a batch; None where all of it counts."""
+        num_negatives, num_words = self.config.num_negatives, self.config.vocab_size
+        if not self.training or num_negatives is None or num_negatives >= num_words:
+            return None
+        return DrawnWords.draw(num_words, num_negatives, device)
 
     def _score_words(
         self, states: torch.Tensor, copies: CopyMemory | None, step_mask: torch.Tensor | None
@@ -368,12 +377,13 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         if num_words is None:
             # An ending without any label has loss 0, not 0 / 0.
             num_words = (labels != IGNORED).sum().clamp(min=1)
+        negatives = self._draw_negatives(states.device)
         if logits is not None:
             ending_loss = sum_of_cross_entropies(logits, labels) / num_words
         elif copies is None:
-            ending_loss = sum_of_losses(states, labels, self.lm_head, self.dropout) / num_words
+            ending_loss = sum_of_losses(states, labels, self.lm_head, self.dropout, negatives) / num_words
         else:
-            ending_loss = sum_of_copy_losses(self.dropout(states), labels, self.lm_head, copies) / num_words
+            ending_loss = sum_of_copy_losses(self.dropout(states), labels, self.lm_head, copies, negatives) / num_words
         if encoder_loss is None:
             return {"loss": ending_loss, "ending_loss": ending_loss}
         encoder_loss = encoder_loss / num_words

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from ..modeling.drawn_words import draw_different, expected_counts, log_uniform_probabilities
+
 # The batches of the protocol are made of stories in their order, however many are computed at a time.
 PROTOCOL_BATCH_SIZE = 128
 NUM_SPECIAL_SYMBOLS = 4
@@ -25,23 +27,10 @@ NUM_SPECIAL_SYMBOLS = 4
 NO_WORD = -1
 
 
-def log_uniform_probabilities(num_words: int) -> np.ndarray:
-    """[V]: P(id) = log((id + 2) / (id + 1)) / log(V + 1), close to Zipf's law."""
-    ids = np.arange(num_words, dtype=np.float64)
-    return np.log1p(1 / (ids + 1)) / np.log(num_words + 1)
-
-
 def draw_negatives(generator: np.random.Generator, num_words: int, num_negatives: int) -> tuple[np.ndarray, int]:
     """The first `num_negatives` different ids of a log-uniform sequence, and how long the sequence was."""
-    drawn = np.empty(0, dtype=np.int64)
-    while True:
-        uniform = generator.random(8 * num_negatives)
-        new = np.floor(np.exp(uniform * np.log(num_words + 1))).astype(np.int64) - 1
-        drawn = np.concatenate((drawn, np.minimum(new, num_words - 1)))
-        first_places = np.sort(np.unique(drawn, return_index=True)[1])
-        if len(first_places) >= num_negatives:
-            places = first_places[:num_negatives]
-            return drawn[places], int(places[-1]) + 1
+    ids, num_tries = draw_different(num_words, num_negatives, lambda size: torch.tensor(generator.random(size)))
+    return ids.numpy(), num_tries
 
 
 def authors_vocabulary(num_words: int, num_relation_names: int) -> np.ndarray:
@@ -78,11 +67,11 @@ class Negatives:
             ]
             for run in range(num_seeds)
         ]
-        log_misses = np.log1p(-log_uniform_probabilities(len(words)))
+        log_misses = torch.log1p(-log_uniform_probabilities(len(words)))
         return cls(
             ids=torch.tensor(np.array([[words[ids] for ids, _ in run] for run in drawn])),
             num_tries=torch.tensor([[tries for _, tries in run] for run in drawn], dtype=torch.float64),
-            log_misses=torch.tensor(log_misses[words != NO_WORD]),
+            log_misses=log_misses[torch.tensor(words != NO_WORD)],
         )
 
     def to(self, device: torch.device) -> Negatives:
@@ -110,7 +99,7 @@ def sampled_losses(
     counts_not = (negatives == targets.unsqueeze(1)) | (negatives == NO_WORD)
     candidates = torch.cat((targets.unsqueeze(1), negatives.clamp(min=0)), dim=1)
     # What is drawn until enough are different holds an id with this probability: its expected count.
-    expected = -torch.expm1(tries.unsqueeze(1) * log_misses[candidates])
+    expected = expected_counts(log_misses[candidates], tries.unsqueeze(1))
     scores = logits.gather(1, candidates) - expected.log().to(logits.dtype)
     scores[:, 1:] = scores[:, 1:].masked_fill(counts_not, -torch.inf)
     return scores.logsumexp(dim=1) - scores[:, 0]

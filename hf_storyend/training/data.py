@@ -93,6 +93,7 @@ def build_model(options: TrainingOptions, data: TrainingData) -> IncrementalEnco
         "tie_word_embeddings": options.tie_word_embeddings,
         "encoder_loss_weight": options.encoder_loss_weight,
         "encoder_loss_share": options.encoder_loss_share,
+        "num_negatives": options.num_negatives,
     }
     config = IncrementalEncoderConfig(**settings)
     torch.manual_seed(options.seed)

@@ -49,6 +49,10 @@ class TrainingOptions:
     encoder_loss_share: float = _option(
         1.0, "Share of the context's words, drawn anew each time, that this loss is computed on and scaled up from."
     )
+    num_negatives: int | None = _option(
+        None,
+        "Words, drawn anew each time, that losses are made of beside the target (the authors: 512); default: all.",
+    )
 
     recipe: Literal["modern", "paper"] = _option(
         "modern",

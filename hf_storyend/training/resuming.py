@@ -25,6 +25,7 @@ _FIXED = (
     "attend_empty_graphs",
     "encoder_loss_weight",
     "encoder_loss_share",
+    "num_negatives",
     "recipe",
     "learning_rate",
     "warmup_ratio",

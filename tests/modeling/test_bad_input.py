@@ -22,6 +22,7 @@ def batch():
         ("encoder_loss_weight", float("nan"), "`encoder_loss_weight`"),
         ("encoder_loss_share", 0.0, "`encoder_loss_share`"),
         ("encoder_loss_share", 1.5, "`encoder_loss_share`"),
+        ("num_negatives", 0, "`num_negatives`"),
         ("num_layers", 0, "`num_layers`"),
         ("hidden_size", 2.5, "`hidden_size`"),
         ("max_triples", 0, "`max_triples`"),
