@@ -5,13 +5,14 @@ Make the model that comes with the package, from data that can't come with it:
         --glove glove.6B.100d.txt --output default_model
 
 Hours on one core. Stopped in whatever way, the same command goes on from where it was. The model is in OUTPUT/model:
-weights in half precision, tokenizer, knowledge, and a card with what was measured on the stories of the split `test`.
+weights in half precision, tokenizer, knowledge, and a card with what was measured on validation and test stories.
 """
 
 import argparse
 import json
 from pathlib import Path
 
+import torch
 import yaml
 
 from hf_storyend import IncrementalEncoderForEndingGeneration, StoryEndingPipeline
@@ -39,22 +40,40 @@ def train(options: TrainingOptions, stop_after: int | None) -> Path:
     return Path(options.output_dir)
 
 
-def train_all(recipe: dict, prepared: Path, output: Path) -> Path:
-    """The runs of the recipe, each from the model of the one before; those that are done are not done again."""
-    model = None
+def train_all(recipe: dict, prepared: Path, output: Path) -> list[Path]:
+    """
+    The runs of the recipe, each from the model of the one before; those that are done are not done again. Returns the
+    directories of their models.
+    """
+    models: list[Path] = []
     for number, own in enumerate(recipe["runs"], start=1):
         settings = {**recipe["shared"], **own}
         stop_after = settings.pop("stop_after", None)
         directory = output / f"run_{number}"
         done = directory / "best" if stop_after else directory
         if not ((directory / f"checkpoint-{stop_after}").is_dir() or (directory / "metrics.json").is_file()):
-            start = None if model is None else str(model)
+            start = str(models[-1]) if models else None
             options = TrainingOptions(
                 prepared=str(prepared), output_dir=str(directory), model_name_or_path=start, **settings
             )
             done = train(options, stop_after)
-        model = done
-    return model
+        models.append(done)
+    return models
+
+
+def average(models: list[Path], output: Path, scale: float, shift: float) -> None:
+    """
+    A model whose weights are the mean of those of several that were trained on from one another. The scores of words
+    that are generated, not copied, are multiplied by `scale` and raised by `shift`.
+    """
+    networks = [IncrementalEncoderForEndingGeneration.from_pretrained(path, dtype=torch.float32) for path in models]
+    weights = [network.state_dict() for network in networks]
+    mean = {name: torch.stack([one[name] for one in weights]).mean(dim=0) for name in weights[-1]}
+    mean["lm_head.weight"] *= scale
+    mean["lm_head.bias"] = scale * mean["lm_head.bias"] + shift
+    networks[-1].load_state_dict(mean)
+    networks[-1].save_pretrained(output)
+    IncrementalEncoderTokenizer.from_pretrained(models[-1]).save_pretrained(output)
 
 
 def describe_runs(recipe: dict, output: Path) -> str:
@@ -69,15 +88,29 @@ def describe_runs(recipe: dict, output: Path) -> str:
         num_updates.append(f"{last['step']:,}")
         num_epochs += last["epoch"]
         num_seconds += last["elapsed"]
+    averaged, calibration = ", ".join(map(str, recipe["averaged_runs"])), recipe["calibration"]
     return (
         f"The table is about the last of {len(num_updates)} runs, each of which started from the one before\n"
         "(`examples/default_model.yaml` in the source of `hf_storyend`). Their updates: "
-        f"{', '.join(num_updates)};\n{num_epochs:.1f} epochs and {num_seconds / 3600:.1f} hours in all.\n"
+        f"{', '.join(num_updates)};\n{num_epochs:.1f} epochs and {num_seconds / 3600:.1f} hours in all. "
+        f"The weights are the mean of those after runs\n{averaged}; scores of words that are generated are multiplied "
+        f"by {calibration['scale']} and raised by {calibration['shift']}.\n"
     )
 
 
-def write_card(model: Path, run: Path, runs: str) -> None:
-    """The card that the run's numbers make, with endings that nobody picked: those of the first embedded stories."""
+def measure(model: Path, prepared: Path, cloze: str | None, last_run: Path, output: Path) -> dict[str, float]:
+    """What the card tells, into the directory of the model it is about: facts of the last run, validation and test."""
+    validation = evaluate_pretrained(str(model), str(prepared), split="validation")
+    facts = json.loads((last_run / "metrics.json").read_text(encoding="utf-8"))["run"]
+    measured = {"run": facts, "validation": validation.metrics}
+    (output / "metrics.json").write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
+    test = evaluate_pretrained(str(model), str(prepared), cloze=cloze, options=EvaluationOptions(confidence=1000))
+    save_evaluation(test, output, name="default model", dataset_id="rocstories", split="test")
+    return test.metrics
+
+
+def write_card(model: Path, measured: Path, runs: str) -> None:
+    """The card that the numbers make, with endings that nobody picked: those of the first embedded stories."""
     stories = embedded_stories()[:NUM_SHOWN]
     pipeline = StoryEndingPipeline(
         model=IncrementalEncoderForEndingGeneration.from_pretrained(model),
@@ -89,7 +122,7 @@ def write_card(model: Path, run: Path, runs: str) -> None:
     endings = "\n".join(("| story | ending |", "| --- | --- |", *rows))
     intro = f"The first {NUM_SHOWN} stories that come with `hf_storyend`, which it was not trained on."
     text = f"## {NUM_SHOWN} endings, not picked\n\n{intro}\n\n{endings}\n\n## Limitations"
-    card = render_card_of(run).replace("## Limitations", text)
+    card = render_card_of(measured).replace("## Limitations", text)
     card = card.replace("## Knowledge and sources", f"{runs}\n## Knowledge and sources")
     (model / "README.md").write_text(card, encoding="utf-8")
 
@@ -111,14 +144,12 @@ def main() -> None:
         stories=arguments.stories, conceptnet=tuple(arguments.conceptnet), glove=arguments.glove
     )
     prepare(sources, prepared)
-    trained = train_all(recipe, prepared, arguments.output)
-    save_compact(trained, model, **recipe["generation"])
-    result = evaluate_pretrained(
-        str(model), str(prepared), cloze=arguments.cloze, options=EvaluationOptions(confidence=1000)
-    )
-    save_evaluation(result, trained, name="default model", dataset_id="rocstories", split="test")
-    write_card(model, trained, describe_runs(recipe, arguments.output))
-    print(json.dumps(result.metrics, indent=1))
+    runs, averaged = train_all(recipe, prepared, arguments.output), arguments.output / "averaged"
+    average([runs[number - 1] for number in recipe["averaged_runs"]], averaged, **recipe["calibration"])
+    save_compact(averaged, model, **recipe["generation"])
+    metrics = measure(model, prepared, arguments.cloze, runs[-1], averaged)
+    write_card(model, averaged, describe_runs(recipe, arguments.output))
+    print(json.dumps(metrics, indent=1))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
+from safetensors.torch import load_file
 
 from hf_storyend import IncrementalEncoderForEndingGeneration
 
@@ -15,15 +17,23 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 
 @pytest.fixture
 def sources(tmp_path):
-    """Three words with vectors, one triple, and a recipe of two runs of two updates."""
+    """Three words with vectors, one triple, and a recipe of three runs of two updates."""
     (tmp_path / "triples.tsv").write_text("/r/UsedFor\toven\tcake\n")
     (tmp_path / "glove.txt").write_text("the 0.1 0.2 0.3\noven 0.3 0.1 0.2\ncake 0.2 0.3 0.1\n")
     shared = {"max_eval_samples": 2, "max_train_samples": 16, "logging_steps": 1, "hidden_size": 8, "num_layers": 1}
     runs = [
         {"system": "ie-msa-ca", "max_steps": 4, "eval_steps": 2, "checkpoint_every": 2, "stop_after": 2},
         {"system": "ie-msa-ca-copy", "max_steps": 2},
+        {"system": "ie-msa-ca-copy", "max_steps": 2, "seed": 1, "num_negatives": 50},
     ]
-    (tmp_path / "recipe.yaml").write_text(yaml.dump({"shared": shared, "runs": runs, "generation": {"num_beams": 2}}))
+    recipe = {
+        "shared": shared,
+        "runs": runs,
+        "averaged_runs": [2, 3],
+        "calibration": {"scale": 0.5, "shift": 0.25},
+        "generation": {"num_beams": 2},
+    }
+    (tmp_path / "recipe.yaml").write_text(yaml.dump(recipe))
     return tmp_path
 
 
@@ -37,15 +47,21 @@ def test_it_makes_a_compact_model_with_its_card_and_does_nothing_twice(sources):
     assert model.config.copy and model.config.embedding_size == 3 and model.generation_config.num_beams == 2
     card = (sources / "made" / "model" / "README.md").read_text()
     assert "20 endings, not picked" in card and "ie-msa-ca-copy" in card
-    assert "the last of 2 runs" in card and "Their updates: 2, 2;" in card
-    logs = [(sources / "made" / f"run_{number}" / "train_log.jsonl").read_text() for number in (1, 2)]
+    assert "the last of 3 runs" in card and "Their updates: 2, 2, 2;" in card and "after runs\n2, 3; scores" in card
+    made = [load_file(sources / "made" / name / "model.safetensors") for name in ("run_2", "run_3", "model")]
+    for name, weight in made[-1].items():
+        mean = (made[0][name] + made[1][name]) / (4 if name.startswith("lm_head.") else 2)
+        mean += 0.25 if name == "lm_head.bias" else 0.0
+        torch.testing.assert_close(weight.float(), mean, rtol=1e-3, atol=1e-4)
+    logs = [(sources / "made" / f"run_{number}" / "train_log.jsonl").read_text() for number in (1, 2, 3)]
     again = subprocess.run(command, cwd=sources, capture_output=True, text=True)
     assert again.returncode == 0, again.stderr
-    assert logs == [(sources / "made" / f"run_{number}" / "train_log.jsonl").read_text() for number in (1, 2)]
+    assert logs == [(sources / "made" / f"run_{number}" / "train_log.jsonl").read_text() for number in (1, 2, 3)]
     numbers = [json.loads(result.stdout[result.stdout.index("{\n") :]) for result in (first, again)]
     assert numbers[0]["perplexity"] == numbers[1]["perplexity"]
 
 
 def test_the_recipe_of_the_package_s_model_can_be_read():
     recipe = yaml.safe_load((EXAMPLES / "default_model.yaml").read_text())
-    assert [run["system"] for run in recipe["runs"]] == ["ie-msa-ca", *["ie-msa-ca-copy"] * 4]
+    assert [run["system"] for run in recipe["runs"]] == ["ie-msa-ca", *["ie-msa-ca-copy"] * 6]
+    assert set(recipe["averaged_runs"]) <= set(range(1, len(recipe["runs"]) + 1))

@@ -73,7 +73,7 @@ def test_the_distribution_over_all_words_is_what_is_best_to_be_learnt():
     true = torch.randn(40, dtype=torch.float64).softmax(0)
     lm_head = nn.Linear(1, 40).double()
 
-    def mean_gradient(distribution: torch.Tensor, num_draws: int = 1500) -> tuple[torch.Tensor, torch.Tensor]:
+    def mean_gradient(distribution: torch.Tensor, num_draws: int = 600) -> tuple[torch.Tensor, torch.Tensor]:
         with torch.no_grad():
             lm_head.weight.zero_()
             lm_head.bias.copy_(distribution.log())
@@ -114,7 +114,7 @@ def test_words_are_drawn_for_every_batch_in_training_only():
 def test_what_is_drawn_and_how_much_it_is_lowered():
     """Different words, the frequent ones more often; by the logarithm of how often they were to be expected."""
     torch.manual_seed(0)
-    draws = [DrawnWords.draw(200, 20, torch.device("cpu")) for _ in range(800)]
+    draws = [DrawnWords.draw(200, 20, torch.device("cpu")) for _ in range(500)]
     assert all(len(draw.ids.unique()) == 20 and draw.ids.max() < 200 for draw in draws)
     ids = torch.arange(200)
     found = torch.stack([draw.have(ids) for draw in draws]).double().mean(dim=0)
@@ -143,8 +143,9 @@ def test_half_precision_is_close(name, known_draw):
     torch.testing.assert_close(half, single, rtol=0.02, atol=0)
 
 
-@pytest.mark.parametrize("name", ["ie-msa-ca", "ie-msa-ca-copy"])
-def test_a_compiled_model_has_the_same_loss(name, known_draw):
-    model, batch = tiny_system(name, num_negatives=5).train(), batch_for(name, seed=3)
+@pytest.mark.slow
+def test_a_compiled_model_has_the_same_loss(known_draw):
+    """Of the ending and of the context; compiling takes its time."""
+    model, batch = tiny_system("ie-msa-ca-copy", num_negatives=5).train(), batch_for("ie-msa-ca-copy", seed=3)
     compiled = torch.compile(model, backend="eager")
     torch.testing.assert_close(compiled(**batch).loss, model(**batch).loss)
