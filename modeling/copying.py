@@ -160,7 +160,8 @@ def _drawn_losses(
     num_words, lowest = len(drawn.lowering), torch.finfo(scores.dtype).min
     is_place, is_slot = words == targets.unsqueeze(1), words >= num_words
     known = words.clamp(0, num_words - 1)
-    counts = (is_place | is_slot | drawn.have(known)) & (words != NO_WORD)
+    # Padding has the lowest score already.
+    counts = is_place | is_slot | drawn.have(known)
     scores = (scores - drawn.lowering[known].masked_fill(is_slot, 0.0)).masked_fill(~counts, lowest)
     generated, of_drawn = drawn.scores(states, targets.clamp(0, num_words - 1), lm_head)
     generated = generated.masked_fill((targets >= num_words).unsqueeze(1), lowest)
