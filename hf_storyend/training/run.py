@@ -168,7 +168,6 @@ class TrainingRun:
             batch_size=self.options.per_device_eval_batch_size * self.accelerator.num_processes,
             generation={"num_beams": self.options.num_beams},
             max_stories=max_stories,
-            seed=self.options.seed,
         )
         with usable_weights(self.module, self.accelerator) as bare, self.accelerator.autocast():
             evaluation = evaluate(

@@ -14,6 +14,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from hf_storyend.systems import SYSTEMS
 from hf_storyend.training import NonFiniteLoss, TrainingOptions, TrainingRun, train
+from hf_storyend.training import run as training_run
 
 
 def events(options: TrainingOptions) -> list[dict]:
@@ -190,6 +191,20 @@ def test_every_system_trains_evaluates_and_loads(prepared, tmp_path, system):
     assert model.config.copy == system.endswith("copy") == bool(tokenizer.num_copy_slots)
     inputs = tokenizer("Tom made a cake. It burnt.", return_tensors="pt")
     assert model.generate(**inputs, max_new_tokens=3).shape[0] == 1
+
+
+def test_runs_with_other_seeds_are_evaluated_alike(prepared, tmp_path, monkeypatch):
+    """Their sampled perplexities could not be compared if each drew words of its own."""
+    seen, really_evaluate = [], training_run.evaluate
+    monkeypatch.setattr(
+        training_run,
+        "evaluate",
+        lambda *inputs, **settings: seen.append(settings["options"]) or really_evaluate(*inputs, **settings),
+    )
+    for seed in (1, 2):
+        with TrainingRun(small_options(prepared, tmp_path / str(seed), seed=seed)) as run:
+            run.evaluate(max_stories=2)
+    assert seen[0] == seen[1]
 
 
 def test_the_best_model_is_the_one_that_stays(prepared, tmp_path):
