@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 import httpx
 import psutil
 
-from hf_storyend.data.embedded import embedded_stories
+from hf_storyend.data.stories import embedded_stories
 
 MODES = ("greedy", "samples", "beams")
 # Memory is not yet at rest while models, caches and threads are still coming into use.

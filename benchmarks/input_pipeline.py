@@ -17,8 +17,7 @@ from bench_data import add_data_options, read_stories
 from measuring import machine, seconds
 from torch.utils.data import DataLoader
 
-from hf_storyend.data.batching import LengthBuckets
-from hf_storyend.data.tokenised import StoryCollator
+from hf_storyend.data.collator import LengthBuckets, StoryCollator
 
 NUM_STORIES = 5_000
 

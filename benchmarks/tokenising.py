@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from hf_storyend.data.embedded import embedded_stories, embedded_tokenizer
+from hf_storyend.data.stories import embedded_stories, embedded_tokenizer
 from hf_storyend.modeling.sentences import split_sentences
 from hf_storyend.modeling.words import normalize_text, split_words
 

@@ -16,9 +16,9 @@ import torch
 import yaml
 
 from hf_storyend import IncrementalEncoderForEndingGeneration, StoryEndingPipeline
-from hf_storyend.compact import save_compact
-from hf_storyend.data.embedded import embedded_stories
+from hf_storyend.data.stories import embedded_stories
 from hf_storyend.evaluation import EvaluationOptions, evaluate_pretrained, save_evaluation
+from hf_storyend.half_precision import save_compact
 from hf_storyend.hub import render_card_of
 from hf_storyend.modeling import IncrementalEncoderTokenizer
 from hf_storyend.preparation import PreparationOptions, prepare

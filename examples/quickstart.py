@@ -9,7 +9,7 @@ Where to go from here: `examples/train.py` trains a model of one's own, `storyen
 from transformers import pipeline
 
 import hf_storyend
-from hf_storyend.example_stories import EXAMPLE_STORIES
+from hf_storyend.pretrained import EXAMPLE_STORIES
 
 
 def main() -> None:

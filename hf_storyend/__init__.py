@@ -10,7 +10,6 @@ if not (Path(__file__).parent / "modeling").is_dir():
     # In a source tree modeling/ lies beside this folder; installing puts it inside.
     __path__.append(str(Path(__file__).resolve().parent.parent))
 
-from .defaults import default_model
 from .explanation import explain
 from .modeling import (
     EndingGenerationOutput,
@@ -20,7 +19,7 @@ from .modeling import (
     KnowledgeTable,
     StoryEndingPipeline,
 )
-from .registration import register
+from .pretrained import default_model, register
 
 register()
 

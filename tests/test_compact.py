@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import load_file
 
 from hf_storyend import IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
-from hf_storyend.compact import save_compact
+from hf_storyend.half_precision import save_compact
 
 
 @pytest.fixture

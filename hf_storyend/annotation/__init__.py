@@ -1,12 +1,9 @@
 """Human evaluation: blinded samples of endings for annotators, and what their scores say."""
 
-from .chart import draw_scores
-from .endings import SystemEndings, read_systems, reference_system
-from .judgements import Judgement, read_judgements
 from .report import build_report
-from .report_page import describe_report
-from .sample_directory import write_sample
-from .sampling import Sample, draw_sample, read_key
+from .report_page import describe_report, draw_scores
+from .sampling import Sample, SystemEndings, draw_sample, read_key, read_systems, reference_system
+from .sheets import Judgement, read_judgements, write_sample
 
 __all__ = [
     "Judgement",

@@ -14,7 +14,7 @@ from .models import find_model
 from .options import AsJson, ModelArgument
 
 if TYPE_CHECKING:
-    from hf_storyend.hub.code import CodeCheck
+    from hf_storyend.hub.verify_code import CodeCheck
 
 
 def check_code(

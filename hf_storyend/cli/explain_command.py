@@ -71,9 +71,9 @@ def explain(
     from transformers import AutoModel, AutoTokenizer
     from transformers.utils import logging
 
-    from hf_storyend.example_stories import EXAMPLE_STORIES
     from hf_storyend.explanation import counterfactual, save_counterfactual, save_explanation
     from hf_storyend.explanation import explain as explain_story
+    from hf_storyend.pretrained import EXAMPLE_STORIES
 
     changes: dict[str, Any] = {
         "without_sentence": without_sentence,

@@ -46,7 +46,7 @@ def generate(
     from transformers.utils import logging
 
     from hf_storyend import StoryEndingPipeline
-    from hf_storyend.example_stories import EXAMPLE_STORIES
+    from hf_storyend.pretrained import EXAMPLE_STORIES
 
     logging.disable_progress_bar()
     network = AutoModel.from_pretrained(name)

@@ -1,11 +1,9 @@
 """Stories, vocabularies and what is made of them."""
 
-from .batching import LengthBuckets, padding_share
+from .collator import LengthBuckets, StoryCollator, padding_share, tokenise_stories
 from .embeddings import WordVectors, load_word_vectors
-from .leaks import LeakReport, find_leaks
-from .splits import split_stories
+from .splits import LeakReport, find_leaks, split_stories
 from .stories import load_stories, load_story_cloze
-from .tokenised import StoryCollator, tokenise_stories
 from .vocabulary import Vocabulary, build_vocabulary
 
 __all__ = [

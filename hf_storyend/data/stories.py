@@ -2,19 +2,64 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from datasets import Dataset, DatasetDict, Features, List, Value
 
-from .embedded import StoryRecord, embedded_stories
-from .paired_files import post_of_pair
-from .split_files import canonical_split, find_split_files
-from .story_formats import STORY_SUFFIXES, checked_format, read_cloze_questions, read_stories, story_suffix
-from .story_tables import is_saved_dataset, load_hub_dataset, load_saved_dataset, stories_of_table
+from ..knowledge import Edge, build_knowledge_table
+from ..modeling import IncrementalEncoderTokenizer
+from .story_files import (
+    STORY_SUFFIXES,
+    StoryRecord,
+    canonical_split,
+    checked_format,
+    find_split_files,
+    is_saved_dataset,
+    load_hub_dataset,
+    load_saved_dataset,
+    post_of_pair,
+    read_cloze_questions,
+    read_stories,
+    stories_of_table,
+    story_suffix,
+)
+from .vocabulary import build_vocabulary
+
+
+def embedded_stories() -> list[StoryRecord]:
+    """All stories, in a fixed, shuffled order."""
+    text = files("hf_storyend.assets").joinpath("stories.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.strip().split("\n")]
+
+
+def embedded_triples() -> list[tuple[str, str, str]]:
+    """Commonsense triples: head, relation, tail, all lemmas."""
+    text = files("hf_storyend.assets").joinpath("triples.tsv").read_text(encoding="utf-8")
+    rows = (line.split("\t") for line in text.strip().split("\n"))
+    return [(head, relation, tail) for head, relation, tail in rows]
+
+
+def embedded_tokenizer() -> IncrementalEncoderTokenizer:
+    """A tokenizer for the embedded stories: their words, and the triples that those retrieve."""
+    sentences = [sentence for story in embedded_stories() for sentence in (*story["context"], story["ending"])]
+    vocabulary = build_vocabulary(sentences)
+    tokenizer = IncrementalEncoderTokenizer(vocab=vocabulary.ids)
+    tokenizer.word_forms = vocabulary.word_forms
+    tokenizer.knowledge = build_knowledge_table(embedded_edges(), vocabulary.ids, counts=vocabulary.counts)
+    return tokenizer
+
+
+def embedded_edges() -> Iterator[Edge]:
+    """The triples as edges of weight 1, for building a knowledge table."""
+    for head, relation, tail in embedded_triples():
+        yield Edge(head, relation, tail, 1.0, None, None)
+
 
 EMBEDDED = "embedded"
 STORY_FEATURES = Features({"context": List(Value("string")), "ending": Value("string")})

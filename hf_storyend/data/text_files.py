@@ -1,16 +1,19 @@
-"""Files as they come, plain or gzipped: text that is really UTF-8, or an error that says what is wrong with it."""
+"""Rows of a CSV file with the physical line that each starts on; a row of another length is an error."""
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
+import json
 import re
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from tqdm.auto import tqdm
 
@@ -121,3 +124,92 @@ def _encoding_problem(path: str | Path, content: bytes, offset: int, reason: str
     if b"\0" in content or not content.decode("utf-8", "ignore").isascii():
         return f"{place}, though other parts of the file are: it is damaged. Get it once more."
     return f"{place}: it looks like Latin-1 or Windows-1252. Convert it: iconv -f WINDOWS-1252 -t UTF-8."
+
+
+_WANTED = 'every line must be one whole object, {"context": ["...", "..."], "ending": "..."}'
+
+
+def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The object on each line, with the number of the line, from 1; what the objects hold is for others to check."""
+    for number, line in enumerate(split_lines(read_text(path)), start=1):
+        yield number, _json_object(path, number, line)
+
+
+def required(record: dict[str, Any], key: str) -> Any:
+    """The value of a key that must be there."""
+    if key not in record:
+        raise ValueError(f"key `{key}` is missing; there is {', '.join(map(repr, record)) or 'none'}")
+    return record[key]
+
+
+def _json_object(path: Path, number: int, line: str) -> dict[str, Any]:
+    if not line.strip():
+        raise ValueError(f"{path}, line {number}: a blank line among the stories; {_WANTED}.")
+    try:
+        record = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}, line {number}, column {error.colno}: {error.msg}; {_WANTED}.") from error
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}, line {number}: {error}; {_WANTED}.") from error
+    if not isinstance(record, dict):
+        raise ValueError(f"{path}, line {number}: a JSON {type(record).__name__}; {_WANTED}.")
+    return record
+
+
+Row = tuple[int, list[str]]
+
+
+def read_csv(path: str | Path) -> tuple[list[str], Iterator[Row]]:
+    """The column names, and the rows below them with their line numbers."""
+    rows = _without_blank_lines(path, _numbered_rows(path))
+    line, header = next(rows, (0, []))
+    if not header:
+        raise ValueError(f"{path} is empty: there is not even a header.")
+    names = [name.strip() for name in header]
+    repeated = sorted(name for name, times in Counter(names).items() if times > 1)
+    if repeated:
+        raise ValueError(f"{path}, line {line}: column `{repeated[0]}` is there twice.")
+    return names, _full_rows(path, names, rows)
+
+
+def _numbered_rows(path: str | Path) -> Iterator[Row]:
+    # Line ends are left as they are: inside quotes they belong to the text.
+    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
+    while True:
+        line = reader.line_num + 1
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise ValueError(
+                f"{path}, line {line}: the row that starts here is not valid CSV ({error}); "
+                'is a quotation mark missing, or not doubled ("")?'
+            ) from error
+        yield line, row
+
+
+def _without_blank_lines(path: str | Path, rows: Iterator[Row]) -> Iterator[Row]:
+    blank_line = 0
+    for line, row in rows:
+        if len(row) <= 1 and not "".join(row).strip():
+            blank_line = blank_line or line
+            continue
+        if blank_line:
+            raise ValueError(f"{path}, line {blank_line}: a blank line among the rows. Take it out.")
+        yield line, row
+
+
+def _full_rows(path: str | Path, names: list[str], rows: Iterator[Row]) -> Iterator[Row]:
+    for line, row in rows:
+        if len(row) < len(names):
+            raise ValueError(
+                f"{path}, line {line}: the row has {len(row)} columns, the header {len(names)}: "
+                f"column `{names[len(row)]}` is missing. Was the file cut off?"
+            )
+        if len(row) > len(names):
+            raise ValueError(
+                f"{path}, line {line}: the row has {len(row)} columns, the header {len(names)}: there is text behind "
+                f"column `{names[-1]}`. Does a sentence with a comma lack its quotation marks?"
+            )
+        yield line, row

@@ -1,10 +1,9 @@
 """A page to try the models on: a story in, endings and the evidence behind them out."""
 
-from .app import build_demo
-from .launching import launch_demo
+from .app import build_demo, launch_demo
+from .handlers import EndingWriter, WrittenEndings
 from .requests import EndingRequest, OwnTriple
 from .space import write_space
-from .writing import EndingWriter, WrittenEndings
 
 __all__ = [
     "EndingRequest",

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from .. import __path__ as package_folders
 from .. import modeling
-from ..directories import written_aside
-from .shelf import SystemShelf
+from ..files import written_aside
+from .requests import SystemShelf
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _NOT_NEEDED = shutil.ignore_patterns("__pycache__", "cli", "modeling", "hub_cards")
@@ -53,7 +53,7 @@ def _template() -> Path:
 def _add_model(space: Path, model: str) -> str:
     """Copy a model that is here; gives what the Space calls it."""
     # A Space imports this file, too, and lacks what pushing needs.
-    from ..hub.files import model_files
+    from ..hub.push import model_files
 
     if not Path(model).is_dir():
         return model

@@ -1,13 +1,10 @@
 """Numbers about story endings: those of a model, and those that any system wrote."""
 
-from .cloze import cloze_accuracy
-from .evaluate import evaluate
+from .evaluate import evaluate, evaluate_pretrained, score_files
 from .options import EvaluationOptions
-from .program import evaluate_pretrained, score_files
-from .result import METRIC_TITLES, Evaluation, compare_in_table
-from .saving import save_evaluation
-from .scoring import EndingScorer, compare_with_baseline, score_endings
-from .sources import load_split, read_endings
+from .results import METRIC_TITLES, Evaluation, compare_in_table, save_evaluation
+from .scoring import EndingScorer, compare_with_baseline, load_split, read_endings, score_endings
+from .story_cloze import cloze_accuracy
 
 __all__ = [
     "METRIC_TITLES",

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from sacrebleu.significance import PairedTest
 
-from .bleu import BLEU_KINDS, bleu_metric
-from .ratios import Ratio
+from .metrics import BLEU_KINDS, Ratio, bleu_metric
 
 # Resamples computed at a time: enough to be quick, few enough to stay small in memory.
 _BATCH = 100

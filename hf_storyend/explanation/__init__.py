@@ -1,8 +1,8 @@
 """Why this ending: what its words read, the clues behind them, and what changes with the story."""
 
-from .counterfactual import counterfactual
-from .counterfactual_result import Counterfactual
+from .counterfactual import Counterfactual, counterfactual
 from .explain import explain
+from .page import FORMATS, check_formats, save_counterfactual, save_explanation
 from .result import (
     AttentionMatrix,
     ClueLink,
@@ -13,7 +13,6 @@ from .result import (
     ReadWord,
     SentenceClues,
 )
-from .saving import FORMATS, check_formats, save_counterfactual, save_explanation
 
 __all__ = [
     "FORMATS",

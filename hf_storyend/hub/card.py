@@ -1,8 +1,9 @@
-"""Model cards from a run's own files: what was not measured is said to be so."""
+"""The cards of all systems before anybody has trained them: `python -m hf_storyend.hub.system_cards hub_cards`."""
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,44 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 import hf_storyend
 
-from ..evaluation.hub import model_index
-from ..evaluation.result import METRIC_TITLES, Evaluation
+from ..evaluation.results import METRIC_TITLES, Evaluation, model_index
 from ..systems import SYSTEMS, System, find_system
-from .card_tables import NOT_MEASURED, table, training_facts
+
+NOT_MEASURED = "not measured"
+
+
+def training_facts(run: dict[str, Any]) -> dict[str, str]:
+    """What a run measured and was told, by the names that the card gives it."""
+    options, versions = run.get("options") or {}, run.get("versions") or {}
+    parameters = run.get("parameters")
+    facts = {
+        "stories": run.get("data"),
+        "parameters": None if parameters is None else f"{parameters:,}",
+        "updates": run.get("updates"),
+        "epochs": run.get("epochs"),
+        "stories a step": options.get("per_device_train_batch_size"),
+        "recipe": options.get("recipe"),
+        "seed": options.get("seed"),
+        "precision": run.get("precision"),
+        "stories a second": run.get("stories_per_second"),
+        "peak memory, MB": run.get("peak_memory_mb"),
+        "made with": ", ".join(f"{name} {version}" for name, version in versions.items()) or None,
+    }
+    return {name: NOT_MEASURED if value is None else str(value) for name, value in facts.items()}
+
+
+def table(columns: dict[str, dict[str, str]]) -> str:
+    """Columns with the same rows as one Markdown table."""
+    rows = next(iter(columns.values()))
+    lines = [_line("", *columns), "| --- |" + " --- |" * len(columns)]
+    lines += [_line(row, *(column[row] for column in columns.values())) for row in rows]
+    return "\n".join(lines)
+
+
+def _line(*cells: str) -> str:
+    escaped = [cell.replace("|", r"\|") for cell in cells]
+    return f"| {' | '.join(escaped)} |"
+
 
 # Stands for the repository until a push knows its name.
 PLACEHOLDER = "OWNER/NAME"
@@ -158,3 +193,15 @@ def _read_json(path: Path) -> dict[str, Any]:
         return json.loads(path.read_text(encoding="utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ValueError(f"{path} is not JSON: {error}.") from error
+
+
+def write_system_cards(folder: str | Path) -> list[Path]:
+    """Write `<system>.md` for every system, with all that is known without a run."""
+    paths = [Path(folder) / f"{name}.md" for name in SYSTEMS]
+    for name, path in zip(SYSTEMS, paths, strict=True):
+        path.write_text(render_card(name), encoding="utf-8")
+    return paths
+
+
+if __name__ == "__main__":
+    write_system_cards(sys.argv[1])

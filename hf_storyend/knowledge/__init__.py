@@ -1,11 +1,8 @@
 """From ConceptNet to the table of triples that a tokenizer carries."""
 
-from .build import SYMMETRIC_RELATIONS, build_knowledge_table
+from .build import SYMMETRIC_RELATIONS, Policy, build_knowledge_table, describe
 from .conceptnet import read_edges
-from .edge_lines import Edge
-from .read_report import ReadReport
-from .selection import Policy
-from .statistics import describe
+from .dump_reader import Edge, ReadReport
 
 __all__ = [
     "SYMMETRIC_RELATIONS",

@@ -12,13 +12,21 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tqdm.auto import tqdm
 
-from .edge_blocks import Block, BlockParser, parse_lines, recognise_format
-from .edge_lines import Edge, edge_of_row, relation_names
-from .line_blocks import line_blocks
-from .read_report import ReadReport
+from .dump_reader import (
+    Block,
+    BlockParser,
+    Edge,
+    ReadReport,
+    edge_of_row,
+    line_blocks,
+    parse_lines,
+    recognise_format,
+    relation_names,
+)
 
 if TYPE_CHECKING:
     from datasets import Dataset, IterableDataset
+
 
 Source: TypeAlias = "str | os.PathLike[str] | Dataset | IterableDataset"
 

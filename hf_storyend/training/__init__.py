@@ -1,10 +1,8 @@
 """Training through Accelerate: data, model, optimiser, evaluation and checkpoints of a run."""
 
 from .data import TrainingData, build_model, load_training_data
-from .interruption import TrainingInterrupted
-from .non_finite import NonFiniteLoss
+from .interruption import NonFiniteLoss, TrainingInterrupted, run_as_program
 from .options import TrainingOptions, parse_options
-from .program import run_as_program
 from .run import TrainingRun, train
 
 __all__ = [

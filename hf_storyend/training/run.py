@@ -19,25 +19,47 @@ from typing import Any
 
 import torch
 
-from ..data.tokenised import StoryCollator
-from ..directories import written_aside
+from ..data.collator import StoryCollator
 from ..evaluation import Evaluation, EvaluationOptions, evaluate
+from ..files import written_aside
 from ..modeling import EndingGenerationOutput, IncrementalEncoderForEndingGeneration
-from .acceleration import build_accelerator, end_training, from_main_process, main_process_writes, start_trackers
-from .checkpoints import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
+from .checkpoints import (
+    Checkpoint,
+    CheckpointError,
+    RunState,
+    check_identity,
+    choose_start,
+    load_checkpoint,
+    run_identity,
+    save_checkpoint,
+    write_options,
+)
 from .data import build_model, load_training_data
-from .history import History
-from .interruption import StopSignals, TrainingInterrupted
-from .metric_choice import check_metric, is_better
-from .non_finite import MAX_SKIPPED_IN_A_ROW, NonFiniteLoss, save_offenders
+from .distributed import (
+    build_accelerator,
+    end_training,
+    from_main_process,
+    load_optimizer_state,
+    load_weights,
+    main_process_writes,
+    start_trackers,
+    usable_weights,
+    whole_optimizer_state,
+    whole_weights,
+)
+from .interruption import MAX_SKIPPED_IN_A_ROW, NonFiniteLoss, StopSignals, TrainingInterrupted, save_offenders
+from .monitoring import (
+    History,
+    Progress,
+    check_metric,
+    describe_run,
+    is_better,
+    peak_memory_mb,
+    save_model,
+    write_results,
+)
+from .optimization import Update, UpdatePlan, build_recipe
 from .options import TrainingOptions
-from .parameters import load_optimizer_state, load_weights, usable_weights, whole_optimizer_state, whole_weights
-from .progress import Progress, peak_memory_mb
-from .recipes import build_recipe
-from .results import describe_run, save_model, write_results
-from .resuming import check_identity, choose_start, run_identity, write_options
-from .run_state import RunState
-from .updates import Update, UpdatePlan
 
 BEST = "best"
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from hf_storyend.annotation import draw_sample, read_key, read_systems, reference_system, write_sample
-from hf_storyend.annotation.endings import SystemEndings, WrittenEnding
-from hf_storyend.annotation.page import render_page
+from hf_storyend.annotation.sampling import SystemEndings, WrittenEnding
+from hf_storyend.annotation.sheets import render_page
 
 
 def made_up(num_systems: int, num_stories: int) -> list[SystemEndings]:

@@ -7,10 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from hf_storyend.annotation.comparison import mean_and_interval, sign_tests
-from hf_storyend.annotation.errors import error_table, error_type, is_bad
-from hf_storyend.annotation.judgements import Judgement
-from hf_storyend.annotation.votes import agreement_shares, fleiss_kappa, majority_vote
+from hf_storyend.annotation.report import (
+    agreement_shares,
+    error_table,
+    error_type,
+    fleiss_kappa,
+    is_bad,
+    majority_vote,
+    mean_and_interval,
+    sign_tests,
+)
+from hf_storyend.annotation.sheets import Judgement
 
 three_scores = some.tuples(*[some.integers(0, 2)] * 3)
 

@@ -10,8 +10,8 @@ from storyend_cli.main import COMMANDS, app, main
 from storyend_cli.models import find_model
 
 import hf_storyend
-from hf_storyend.example_stories import EXAMPLE_STORIES
 from hf_storyend.hub import CodeCheck, PushPlan
+from hf_storyend.pretrained import EXAMPLE_STORIES
 from hf_storyend.systems import SYSTEMS
 
 GROUP = typer.main.get_command(app)

@@ -6,7 +6,7 @@ import sys
 import pytest
 from storyend_cli.main import main
 
-from hf_storyend.example_stories import EXAMPLE_STORIES
+from hf_storyend.pretrained import EXAMPLE_STORIES
 
 STORY = "Anna put a cake in the oven. The kitchen was full of smoke."
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from training_runs import small_options
 
-from hf_storyend.comparison import ComparisonOptions, compare
-from hf_storyend.comparison.table import markdown_table
+from hf_storyend.comparison import ComparisonOptions, compare, markdown_table
 from hf_storyend.preparation import PreparationOptions, prepare
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hf_storyend.data.batching import LengthBuckets, padding_share
+from hf_storyend.data.collator import LengthBuckets, padding_share
 
 lengths = st.lists(st.integers(1, 60), min_size=1, max_size=300)
 

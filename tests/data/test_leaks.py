@@ -9,7 +9,7 @@ from datasets import Dataset, DatasetDict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hf_storyend.data.leaks import LeakReport, find_leaks
+from hf_storyend.data.splits import LeakReport, find_leaks
 
 CONTEXT = ["Ida ran.", "She fell.", "It hurt.", "She cried."]
 OTHER = ["Bo sang.", "He danced.", "He slept.", "He woke."]

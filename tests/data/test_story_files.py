@@ -15,8 +15,7 @@ from datasets import Dataset, DatasetDict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hf_storyend.data.embedded import StoryRecord, embedded_stories
-from hf_storyend.data.stories import STORY_FEATURES, load_stories, load_story_cloze
+from hf_storyend.data.stories import STORY_FEATURES, StoryRecord, embedded_stories, load_stories, load_story_cloze
 
 STORIES: list[StoryRecord] = [
     {"context": ["Ida lost a glove.", "She went back.", "It was dark.", "A dog barked."], "ending": "He had it!"},

@@ -10,7 +10,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from hf_storyend import default_model, explain
 from hf_storyend.demo import EndingRequest, EndingWriter, OwnTriple
-from hf_storyend.demo.shelf import SystemShelf
+from hf_storyend.demo.requests import SystemShelf
 
 STORY = ("Anna put a cake in the oven.", "The kitchen was full of smoke.", "The cake in the oven was burnt.")
 TRIPLE = OwnTriple(2, "oven", "Causes", "smoke")

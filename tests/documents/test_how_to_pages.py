@@ -77,7 +77,7 @@ def test_a_system_is_added(tree):
     tree.put("hf_storyend/systems.py", textwrap.indent(line.rstrip() + ",\n", " " * 8), before="    )\n}\n")
     name, description = re.findall(r'"(.+?)"', line)[:2]
     assert re.search(rf"{name} .*{description}", tree.python("-m", "storyend_cli.main", "systems"))
-    tree.python("-m", "hf_storyend.hub.system_cards", "hub_cards")
+    tree.python("-m", "hf_storyend.hub.card", "hub_cards")
     assert description in (tree.folder / "hub_cards" / f"{name}.md").read_text(encoding="utf-8")
 
 

@@ -10,9 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_storyend.evaluation import EndingScorer, EvaluationOptions, score_endings
-from hf_storyend.evaluation.floors import best_constant_ending
-from hf_storyend.evaluation.ratios import Ratio
-from hf_storyend.evaluation.texts import distinct, has_repetition, is_copy, rouge_l, words_of
+from hf_storyend.evaluation.metrics import (
+    Ratio,
+    best_constant_ending,
+    distinct,
+    has_repetition,
+    is_copy,
+    rouge_l,
+    words_of,
+)
 
 STORIES = Dataset.from_list(
     [

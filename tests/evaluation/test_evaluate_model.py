@@ -10,9 +10,9 @@ import torch
 from datasets import Dataset, DatasetDict
 
 from hf_storyend import IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration
-from hf_storyend.data.tokenised import tokenise_stories
+from hf_storyend.data.collator import tokenise_stories
 from hf_storyend.evaluation import EvaluationOptions, cloze_accuracy, evaluate
-from hf_storyend.evaluation.workers import map_stories
+from hf_storyend.evaluation.distributed import map_stories
 from hf_storyend.systems import match_tokenizer
 
 CONTEXTS = [

@@ -10,7 +10,7 @@ import datasets
 import pytest
 from storyend_cli.main import main
 
-from hf_storyend.data.embedded import embedded_stories
+from hf_storyend.data.stories import embedded_stories
 from hf_storyend.preparation import PreparationOptions, prepare
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "evaluate.py"

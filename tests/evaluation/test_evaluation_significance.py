@@ -7,7 +7,7 @@ import pytest
 from datasets import Dataset
 
 from hf_storyend.evaluation import EvaluationOptions, compare_with_baseline, score_endings
-from hf_storyend.evaluation.ratios import Ratio, mean_of
+from hf_storyend.evaluation.metrics import Ratio, mean_of
 from hf_storyend.evaluation.significance import bleu_intervals, compare_bleu, compare_ratios, ratio_intervals
 
 REFERENCES = [f"word{row} was here with me today ." for row in range(60)]

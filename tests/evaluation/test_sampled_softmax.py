@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from hf_storyend.evaluation.sampled_softmax import (
+from hf_storyend.evaluation.perplexity import (
     NO_WORD,
     PROTOCOL_BATCH_SIZE,
     Negatives,

@@ -10,7 +10,8 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 from storyend_cli.main import main
 
-from hf_storyend.explanation import FORMATS, counterfactual, drawing, explain, save_counterfactual, save_explanation
+from hf_storyend.explanation import FORMATS, counterfactual, explain, save_counterfactual, save_explanation
+from hf_storyend.explanation import figures as drawing
 
 GENERATION = {"max_new_tokens": 6}
 ALL_FILES = {

@@ -27,16 +27,15 @@ from hf_storyend import (
 from hf_storyend.annotation import draw_sample, read_judgements, read_key, read_systems, write_sample
 from hf_storyend.data import load_stories
 from hf_storyend.data.embeddings import load_word_vectors
-from hf_storyend.data.story_formats import read_cloze_questions, read_stories
-from hf_storyend.directories import file_digest
-from hf_storyend.evaluation.sources import read_endings
-from hf_storyend.hub.code import check_code
+from hf_storyend.data.story_files import read_cloze_questions, read_stories
+from hf_storyend.evaluation.scoring import read_endings
+from hf_storyend.files import file_digest
+from hf_storyend.hub.verify_code import check_code
 from hf_storyend.knowledge import ReadReport, read_edges
-from hf_storyend.preparation.directory import read_report
-from hf_storyend.training.checkpoints import Checkpoint, load_checkpoint, save_checkpoint
-from hf_storyend.training.history import History
+from hf_storyend.preparation import read_report
+from hf_storyend.training.checkpoints import Checkpoint, RunState, load_checkpoint, save_checkpoint
+from hf_storyend.training.monitoring import History
 from hf_storyend.training.options import parse_options
-from hf_storyend.training.run_state import RunState
 
 STORIES = [
     {"context": ["Anna put a cake in the oven.", "She watched a film."], "ending": "The kitchen was full of smoke."},

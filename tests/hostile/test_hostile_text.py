@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hf_storyend import IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration
 from hf_storyend.annotation.report_page import describe_report
 from hf_storyend.annotation.sheets import plain_cell, safe_cell
-from hf_storyend.evaluation.result import Evaluation, compare_in_table
+from hf_storyend.evaluation.results import Evaluation, compare_in_table
 from hf_storyend.explanation import explain
 from hf_storyend.modeling.sentences import split_sentences
 from hf_storyend.modeling.words import normalize_text, split_words

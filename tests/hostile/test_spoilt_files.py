@@ -16,11 +16,11 @@ from safetensors.torch import load_file, save_file
 
 from hf_storyend import IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration, KnowledgeTable
 from hf_storyend.cli.main import app
+from hf_storyend.data.collator import tokenise_stories
 from hf_storyend.data.embeddings import load_word_vectors
-from hf_storyend.data.story_formats import read_stories
-from hf_storyend.data.tokenised import tokenise_stories
+from hf_storyend.data.story_files import read_stories
 from hf_storyend.knowledge import read_edges
-from hf_storyend.preparation.report import describe_report
+from hf_storyend.preparation import describe_report
 from hf_storyend.training.options import parse_options
 
 DEEP = "[" * 100_000 + "]" * 100_000

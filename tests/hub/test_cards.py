@@ -37,7 +37,7 @@ def rows(card: str) -> dict[str, list[str]]:
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_cards_of_untrained_systems_claim_nothing(name):
     text = (CARDS / f"{name}.md").read_text()
-    assert text == render_card(name), "out of date: python -m hf_storyend.hub.system_cards hub_cards"
+    assert text == render_card(name), "out of date: python -m hf_storyend.hub.card hub_cards"
     card = ModelCard(text)
     assert card.data.eval_results is None
     assert card.data.to_dict()["pipeline_tag"] == "text-generation" and card.data.library_name == "transformers"

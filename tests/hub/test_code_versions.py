@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from hf_storyend import IncrementalEncoderForEndingGeneration
 from hf_storyend.hub import HubRefusedError, check_code
-from hf_storyend.hub.code import installed_code
+from hf_storyend.hub.verify_code import installed_code
 from hf_storyend.modeling import supported_versions
 from hf_storyend.modeling.supported_versions import RELEASE, SUPPORTED_TRANSFORMERS, check_transformers
 

@@ -10,7 +10,7 @@ from hub.hub_server import MY_TOKEN, Hub
 from test_remote_code import WITHOUT_PACKAGE
 
 from hf_storyend.hub import check_code, push
-from hf_storyend.hub.code import installed_code
+from hf_storyend.hub.verify_code import installed_code
 
 REPO = "me/ie-msa-ca"
 STORY = "Anna put a cake in the oven. They watched a long film."

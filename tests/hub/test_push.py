@@ -11,7 +11,7 @@ from hub.hub_server import ANNS_TOKEN, MY_TOKEN, Hub
 from huggingface_hub import HfApi
 
 from hf_storyend.hub import HubRefusedError, plan_push, push
-from hf_storyend.hub.code import installed_code
+from hf_storyend.hub.verify_code import installed_code
 
 REPO = "me/ie-msa-ca"
 OWN_FILES = {

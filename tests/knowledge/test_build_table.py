@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hf_storyend.knowledge import Edge, ReadReport, build_knowledge_table, describe, read_edges
-from hf_storyend.knowledge.selection import BestCandidates, Candidate, ranking
+from hf_storyend.knowledge.build import BestCandidates, Candidate, ranking
 from hf_storyend.modeling import KnowledgeTable
 
 

@@ -16,7 +16,8 @@ from datasets import Dataset
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hf_storyend.knowledge import Edge, ReadReport, line_blocks, read_edges
+from hf_storyend.knowledge import Edge, ReadReport, read_edges
+from hf_storyend.knowledge import dump_reader as line_blocks
 
 
 def dump_line(head: str, relation: str, tail: str, information: str = '{"license": "cc", "weight": 1.0}') -> str:

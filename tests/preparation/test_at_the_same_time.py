@@ -12,8 +12,8 @@ import datasets
 import pytest
 from datasets import load_from_disk
 
-from hf_storyend.data.embedded import embedded_stories
-from hf_storyend.directories import written_aside
+from hf_storyend.data.stories import embedded_stories
+from hf_storyend.files import written_aside
 from hf_storyend.preparation import PreparationOptions, prepare
 
 FORK = multiprocessing.get_context("fork")

@@ -15,8 +15,8 @@ import torch
 from datasets import load_from_disk
 
 from hf_storyend import IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
-from hf_storyend.data.embedded import embedded_stories
-from hf_storyend.directories import written_aside
+from hf_storyend.data.stories import embedded_stories
+from hf_storyend.files import written_aside
 from hf_storyend.preparation import PreparationOptions, prepare
 
 

@@ -6,7 +6,7 @@ import torch
 from datasets import Dataset, DatasetDict
 
 from hf_storyend import IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
-from hf_storyend.data.tokenised import StoryCollator, tokenise_stories
+from hf_storyend.data.collator import StoryCollator, tokenise_stories
 from hf_storyend.modeling.copying import merge_slots
 from hf_storyend.systems import match_tokenizer
 

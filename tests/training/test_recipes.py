@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from hf_storyend.training import TrainingOptions
-from hf_storyend.training.recipes import ModernRecipe, PaperRecipe, build_recipe
+from hf_storyend.training.optimization import ModernRecipe, PaperRecipe, build_recipe
 
 
 def test_the_modern_rate_rises_then_falls_along_a_cosine():

@@ -11,7 +11,7 @@ from torch.distributed.fsdp import fully_shard
 from training_runs import are_identical, in_processes
 
 from hf_storyend import IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration
-from hf_storyend.training.parameters import (
+from hf_storyend.training.distributed import (
     load_optimizer_state,
     load_weights,
     usable_weights,

@@ -8,7 +8,7 @@ from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hf_storyend.training.updates import UpdatePlan
+from hf_storyend.training.optimization import UpdatePlan
 
 
 def rows_of(features: list[dict]) -> dict:

@@ -1,0 +1,225 @@
+"""An evaluation on disk: numbers, table, endings, and what the Hub reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from huggingface_hub import EvalResult, EvalResultEntry, ModelCardData, eval_result_entries_to_yaml
+from huggingface_hub.utils import yaml_dump
+
+METRIC_TITLES = {
+    "perplexity": "Perplexity, full softmax",
+    "sampled_perplexity": "Perplexity, sampled softmax (the paper's protocol)",
+    "sampled_perplexity_std": "... its standard deviation over seeds",
+    "bleu_1": "BLEU-1",
+    "bleu_2": "BLEU-2",
+    "bleu_1_cased": "BLEU-1, cased",
+    "bleu_2_cased": "BLEU-2, cased",
+    "rouge_l": "ROUGE-L",
+    "distinct_1": "Distinct-1, %",
+    "distinct_2": "Distinct-2, %",
+    "repetition": "Endings with a repeated pair of words, %",
+    "length": "Words and marks an ending",
+    "context_copies": "Endings that copy a context sentence, %",
+    "recited": "Endings that stand word for word among the training endings, %",
+    "knowledge_use": "Words that are a tail of a context triple, %",
+    "knowledge_use_content": "... of the words that the knowledge knows, %",
+    "cloze_accuracy": "Story Cloze accuracy, %",
+    "cloze_accuracy_normalised": "Story Cloze accuracy, by mean log likelihood, %",
+    "stories_per_second": "Stories a second",
+}
+_FLOOR_TITLES = {
+    "constant_ending": "one constant ending",
+    "last_sentence": "copy of the last sentence",
+    "reference": "people",
+}
+
+
+@dataclass
+class Evaluation:
+    """
+    Numbers about a system and the endings it wrote. BLEU, ROUGE-L and shares are percents from 0 to 100.
+
+    Args:
+        metrics: By flat, stable names, those of `METRIC_TITLES`.
+        endings: For each story, in order, `row`, `context`, `reference` and `ending`; of a model also the `loss` of
+            the reference, summed over its `num_words`.
+        intervals: 95 % confidence intervals of metrics, as (low, high).
+        floors: Metrics of trivial systems, and of the references themselves.
+        significance: Comparison with a baseline: for each metric its value there, `baseline`, and the `p_value`.
+        signatures: What sacrebleu says of how it computed each BLEU.
+        constant_ending: What the trivial system writes.
+        num_stories: How many stories the numbers are about.
+    """
+
+    metrics: dict[str, float]
+    endings: list[dict[str, Any]] = field(default_factory=list)
+    intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
+    floors: dict[str, dict[str, float]] = field(default_factory=dict)
+    significance: dict[str, dict[str, float]] = field(default_factory=dict)
+    signatures: dict[str, str] = field(default_factory=dict)
+    constant_ending: str | None = None
+    num_stories: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """All but the endings, as JSON can hold it."""
+        return {
+            "num_stories": self.num_stories,
+            "metrics": self.metrics,
+            "intervals": {name: list(bounds) for name, bounds in self.intervals.items()},
+            "floors": self.floors,
+            "significance": self.significance,
+            "signatures": self.signatures,
+            "constant_ending": self.constant_ending,
+        }
+
+    def to_json(self) -> str:
+        """All but the endings, as text."""
+        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False)
+
+    def to_markdown(self, name: str = "system") -> str:
+        """A table of metrics with the trivial systems beside this one, and how BLEU was computed."""
+        return compare_in_table({name: self})
+
+
+def compare_in_table(evaluations: Mapping[str, Evaluation]) -> str:
+    """Systems that were evaluated on the same stories in one Markdown table, the trivial systems beside them."""
+    first = next(iter(evaluations.values()))
+    columns = {name: _cells(evaluation) for name, evaluation in evaluations.items()}
+    columns |= {_FLOOR_TITLES[name]: _cells(Evaluation(metrics)) for name, metrics in first.floors.items()}
+    used = {metric for cells in columns.values() for metric in cells}
+    lines = [_row(f"{first.num_stories} stories", *columns), "| --- |" + " ---: |" * len(columns)]
+    for metric, title in METRIC_TITLES.items():
+        if metric in used:
+            lines.append(_row(title, *(cells.get(metric, "") for cells in columns.values())))
+    for name, evaluation in evaluations.items():
+        lines += _significance_table(name, evaluation)
+    return "\n".join([*lines, "", *_notes(first), ""])
+
+
+def _cells(evaluation: Evaluation) -> dict[str, str]:
+    cells = {metric: f"{value:.2f}" for metric, value in evaluation.metrics.items()}
+    for metric, (low, high) in evaluation.intervals.items():
+        cells[metric] += f" [{low:.2f}, {high:.2f}]"
+    return cells
+
+
+def _significance_table(name: str, evaluation: Evaluation) -> list[str]:
+    if not evaluation.significance:
+        return []
+    lines = ["", _row("paired test", name, "baseline", "p"), "| --- | ---: | ---: | ---: |"]
+    for metric, result in evaluation.significance.items():
+        own, other, p_value = evaluation.metrics[metric], result["baseline"], result["p_value"]
+        lines.append(_row(METRIC_TITLES[metric], f"{own:.2f}", f"{other:.2f}", f"{p_value:.4f}"))
+    return lines
+
+
+def _notes(evaluation: Evaluation) -> list[str]:
+    notes = ["- BLEU, ROUGE-L and shares are percents"]
+    notes += [f"- {METRIC_TITLES[name]}: `{signature}`" for name, signature in evaluation.signatures.items()]
+    if evaluation.constant_ending is not None:
+        notes.append(f"- the constant ending: {_escaped(evaluation.constant_ending)}")
+    if evaluation.intervals:
+        notes.append("- in brackets: 95 % confidence intervals by bootstrap over stories")
+    return notes
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(map(_escaped, cells))} |"
+
+
+def _escaped(text: str) -> str:
+    """Text that can neither end a cell nor start an HTML element."""
+    return " ".join(text.split()).replace("|", r"\|").replace("<", r"\<")
+
+
+# What the Hub calls the kinds of metrics; the others go by their own names.
+_METRIC_TYPES = {
+    "sampled_perplexity": "perplexity",
+    "bleu_1": "bleu",
+    "bleu_2": "bleu",
+    "bleu_1_cased": "bleu",
+    "bleu_2_cased": "bleu",
+    "rouge_l": "rouge",
+    "cloze_accuracy": "accuracy",
+    "cloze_accuracy_normalised": "accuracy",
+}
+# Not about the model, but about the machine or about another metric.
+_LEFT_OUT = ("stories_per_second", "sampled_perplexity_std")
+
+
+def model_index(evaluation: Evaluation, model_name: str, dataset_id: str, split: str) -> str:
+    """The block `model-index` of a model card, as YAML; it goes between the `---` lines at the top."""
+    results = [
+        EvalResult(
+            task_type="text-generation",
+            task_name="Story ending generation",
+            dataset_type=dataset_id,
+            dataset_name=dataset_id,
+            dataset_split=split,
+            metric_type=_METRIC_TYPES.get(name, name),
+            metric_name=METRIC_TITLES[name],
+            metric_value=round(value, 4),
+            metric_args={"signature": evaluation.signatures[name]} if name in evaluation.signatures else None,
+        )
+        for name, value in _published(evaluation).items()
+    ]
+    return ModelCardData(model_name=model_name, eval_results=results).to_yaml() + "\n"
+
+
+def eval_results(evaluation: Evaluation, dataset_id: str) -> str:
+    """
+    What a model's repository has in `.eval_results/NAME.yaml`: each metric as a task of the dataset `dataset_id`. The
+    Hub shows them where that dataset declares itself a benchmark with tasks of these names.
+    """
+    today = datetime.now(UTC).date().isoformat()
+    entries = [
+        EvalResultEntry(
+            dataset_id=dataset_id,
+            task_id=name,
+            value=round(value, 4),
+            date=today,
+            notes=evaluation.signatures.get(name, METRIC_TITLES[name]),
+        )
+        for name, value in _published(evaluation).items()
+    ]
+    return yaml_dump(eval_result_entries_to_yaml(entries), sort_keys=False)
+
+
+def _published(evaluation: Evaluation) -> dict[str, float]:
+    return {name: value for name, value in evaluation.metrics.items() if name not in _LEFT_OUT}
+
+
+def save_evaluation(
+    evaluation: Evaluation, folder: str | Path, *, name: str, dataset_id: str, split: str = "test"
+) -> None:
+    """
+    Write `evaluation.json`, the table `evaluation.md`, `endings.jsonl` with a story and its ending a line,
+    `model_index.yaml` for the model card and `.eval_results/storyend.yaml`, replacing what is there of these.
+
+    Args:
+        evaluation: What to write.
+        folder: Where to; made if it is not there.
+        name: What the system is called.
+        dataset_id: What the stories are called, best their id on the Hub.
+        split: Which of their splits it was.
+    """
+    folder = Path(folder)
+    files = {
+        "evaluation.json": evaluation.to_json() + "\n",
+        "evaluation.md": evaluation.to_markdown(name),
+        "model_index.yaml": model_index(evaluation, name, dataset_id, split),
+        ".eval_results/storyend.yaml": eval_results(evaluation, dataset_id),
+    }
+    if evaluation.endings:
+        lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in evaluation.endings]
+        files["endings.jsonl"] = "".join(lines)
+    for file, content in files.items():
+        path = folder / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")

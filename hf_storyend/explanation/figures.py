@@ -1,0 +1,240 @@
+"""Clue arrows: which word of a sentence led to which word of the one before it."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .result import AttentionMatrix, ClueLink, Explanation
+
+STATE_COLOR, KNOWLEDGE_COLOR = "#1a1a1a", "#2166ac"
+
+
+def plot_library(name: str) -> Any:
+    """A module of matplotlib."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ImportError('Pictures need matplotlib. Install it with `pip install "hf_storyend[plots]"`.') from error
+
+
+def new_figure(width: float, height: float, **settings: Any) -> Any:
+    """A figure of its own, in inches, that can measure text: pyplot would look for a screen."""
+    figure = plot_library("matplotlib.figure").Figure(figsize=(width, height), **settings)
+    plot_library("matplotlib.backends.backend_agg").FigureCanvasAgg(figure)
+    return figure
+
+
+def save_figure(figure: Any, path: Path) -> None:
+    """Write a picture; in SVG, text stays text and the same picture is the same file."""
+    settings = {"svg.fonttype": "none", "svg.hashsalt": "storyend"}
+    metadata = {"Date": None} if path.suffix == ".svg" else None
+    with plot_library("matplotlib").rc_context(settings):
+        figure.savefig(path, dpi=150, metadata=metadata)
+
+
+def plain(text: str) -> str:
+    """Text as it is: dollar signs would start a formula."""
+    return text.replace("$", r"\$")
+
+
+def has_graph(explanation: Explanation, sentence: int, position: int) -> bool:
+    """Whether a word of the story, both counted from 1, has triples."""
+    return explanation.graphs is not None and bool(explanation.graphs[sentence - 1][position - 1])
+
+
+def sentence_title(explanation: Explanation, number: int) -> str:
+    """What pictures call a sentence."""
+    return "ending" if number > len(explanation.sentences) else f"sentence {number}"
+
+
+_COLOR_MAPS = {"state": "Greens", "knowledge": "Blues"}
+_DARK, _GREY, _FADED = "#1a1a1a", "#555555", "#a8a8a8"
+# Inches: a cell, and what stands around the matrices. Cells are the same size everywhere.
+_CELL, _BESIDE, _BELOW, _TOP, _BAR = 0.27, 1.2, 1.15, 0.75, 0.3
+_MAX_LABEL = 14
+
+
+def draw_attention(explanation: Explanation, path: Path) -> None:
+    """
+    Write a matrix for every two sentences of which one reads the other, as a picture: the sentence that is read from
+    top to bottom, the reader from left to right. Words without triples are grey where knowledge is read.
+    """
+    kinds = list(dict.fromkeys(matrix.kind for matrix in explanation.attentions))
+    pairs = list(dict.fromkeys((matrix.reader, matrix.source) for matrix in explanation.attentions))
+    column_width = _BESIDE + _CELL * max(8, *(len(explanation.words_of(reader)) for reader, _ in pairs))
+    heights = [_CELL * len(explanation.words_of(source)) + _BELOW for _, source in pairs]
+    width, height = column_width * len(kinds) + 0.25, _TOP + sum(heights) + _BAR
+    figure = new_figure(width, height)
+    for matrix in explanation.attentions:
+        column, row = kinds.index(matrix.kind), pairs.index((matrix.reader, matrix.source))
+        num_rows, num_columns = len(matrix.weights[0]), len(matrix.weights)
+        left, top = column * column_width + _BESIDE, _TOP + sum(heights[:row])
+        place = (left, height - top - num_rows * _CELL, num_columns * _CELL, num_rows * _CELL)
+        _draw_matrix(_add_axes(figure, place), explanation, matrix)
+    for column, kind in enumerate(kinds):
+        left = column * column_width + _BESIDE
+        figure.text(left / width, 1 - 0.3 / height, f"{kind} attention", fontsize=12, fontweight="bold")
+        _draw_scale(_add_axes(figure, (left, 0.35, 8 * _CELL, 0.1)), kind)
+    save_figure(figure, path)
+
+
+def _add_axes(figure: Any, place: tuple[float, float, float, float]) -> Any:
+    """Axes at left, bottom, width and height in inches."""
+    width, height = figure.get_size_inches()
+    return figure.add_axes((place[0] / width, place[1] / height, place[2] / width, place[3] / height))
+
+
+def _draw_matrix(axes: Any, explanation: Explanation, matrix: AttentionMatrix) -> None:
+    columns = list(zip(*matrix.weights, strict=True))
+    axes.imshow(columns, cmap=_COLOR_MAPS[matrix.kind], vmin=0, vmax=1, aspect="auto")
+    sources, readers = ([_label(word) for word in explanation.words_of(n)] for n in (matrix.source, matrix.reader))
+    axes.set_yticks(range(len(sources)), sources, fontsize=9)
+    axes.set_xticks(range(len(readers)), readers, fontsize=9, rotation=55, ha="right", rotation_mode="anchor")
+    reader, source = (sentence_title(explanation, number) for number in (matrix.reader, matrix.source))
+    axes.set_title(f"{reader} reads {source}", fontsize=9, loc="left", color=_GREY)
+    _draw_lines(axes, len(readers), len(sources))
+    if matrix.kind == "knowledge":
+        for position, label in enumerate(axes.get_yticklabels(), start=1):
+            label.set_color(_DARK if has_graph(explanation, matrix.source, position) else _FADED)
+
+
+def _label(word: str) -> str:
+    """A word such that it fits beside a matrix."""
+    return plain(word if len(word) <= _MAX_LABEL else word[: _MAX_LABEL - 1] + "…")
+
+
+def _draw_lines(axes: Any, num_columns: int, num_rows: int) -> None:
+    """Fine lines between the cells."""
+    axes.set_xticks([place - 0.5 for place in range(1, num_columns)], minor=True)
+    axes.set_yticks([place - 0.5 for place in range(1, num_rows)], minor=True)
+    axes.grid(which="minor", color="#e8e8e8", linewidth=0.6)
+    axes.tick_params(which="both", length=0)
+    axes.spines[:].set_color("#bbbbbb")
+
+
+def _draw_scale(axes: Any, kind: str) -> None:
+    """What the colours mean, from 0 to 1."""
+    axes.imshow([[step / 255 for step in range(256)]], cmap=_COLOR_MAPS[kind], vmin=0, vmax=1, aspect="auto")
+    axes.set_xticks([0, 127.5, 255], ["0", "0.5", "1"], fontsize=8)
+    axes.set_yticks([])
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+
+
+# Points: at most so wide, at least so that the legend fits; then what stands between words and sentences.
+_WIDTH, _LEGEND, _MARGIN, _SPACE, _LINE, _GAP, _FONT = 640, 500, 84, 9, 26, 44, 12
+_COLORS = {"state": STATE_COLOR, "knowledge": KNOWLEDGE_COLOR}
+
+
+@dataclass(frozen=True)
+class _Box:
+    """Where a word stands, in points from the top left."""
+
+    left: float
+    right: float
+    y: float
+
+    @property
+    def middle(self) -> float:
+        return (self.left + self.right) / 2
+
+
+def draw_clues(explanation: Explanation, path: Path) -> None:
+    """
+    Write the sentences, one below the other, with arrows from clue words to what they read most, as a picture: black
+    by states, blue by knowledge, the thicker the more weight. Words with triples are blue.
+    """
+    measure = new_figure(1, 1)
+    boxes, height = _lay_out(explanation, measure)
+    width = max(_LEGEND, max(box.right for box in boxes.values()) + 24)
+    figure = new_figure(width / 72, height / 72)
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set_xlim(0, width)
+    axes.set_ylim(height, 0)
+    axes.axis("off")
+    linked = {place for link in explanation.links for place in _ends(link)}
+    for (number, position), box in boxes.items():
+        _draw_word(axes, explanation, number, position, box, (number, position) in linked)
+    for number in range(1, len(explanation.sentences) + 2):
+        top = boxes[number, 1].y
+        axes.text(14, top, sentence_title(explanation, number), fontsize=9, color="#777777", va="center")
+    for link in explanation.links:
+        _draw_link(axes, link, boxes)
+    _draw_legend(axes, explanation, height)
+    save_figure(figure, path)
+
+
+def _lay_out(explanation: Explanation, figure: Any) -> tuple[dict[tuple[int, int], _Box], float]:
+    """The place of every word, and the height of it all."""
+    boxes = {}
+    y = 26.0
+    for number in range(1, len(explanation.sentences) + 2):
+        x: float = _MARGIN
+        for position, word in enumerate(explanation.words_of(number), start=1):
+            width = _text_width(figure, word)
+            if x + width > _WIDTH - 16 and x > _MARGIN:
+                x, y = _MARGIN, y + _LINE
+            boxes[number, position] = _Box(x, x + width, y)
+            x += width + _SPACE
+        y += _LINE + _GAP
+    return boxes, y - _GAP + 24
+
+
+def _text_width(figure: Any, word: str) -> float:
+    text = figure.text(0, 0, plain(word), fontsize=_FONT)
+    width = text.get_window_extent(figure.canvas.get_renderer()).width * 72 / figure.dpi
+    text.remove()
+    return width
+
+
+def _draw_word(axes: Any, explanation: Explanation, number: int, position: int, box: _Box, is_linked: bool) -> None:
+    is_story = number <= len(explanation.sentences)
+    is_blue = is_story and has_graph(explanation, number, position)
+    frame = {"boxstyle": "round,pad=0.25", "facecolor": "#fff7df", "edgecolor": "#c9a227", "linewidth": 0.9}
+    axes.text(
+        box.middle,
+        box.y,
+        plain(explanation.words_of(number)[position - 1]),
+        fontsize=_FONT,
+        ha="center",
+        va="center",
+        color=KNOWLEDGE_COLOR if is_blue else STATE_COLOR,
+        bbox=frame if is_linked else None,
+        zorder=3,
+    )
+
+
+def _draw_link(axes: Any, link: ClueLink, boxes: dict[tuple[int, int], _Box]) -> None:
+    start, end = (boxes[place] for place in _ends(link))
+    # Beside each other, where both kinds tie the same two words.
+    shift = 3 if link.kind == "knowledge" else -3
+    axes.annotate(
+        "",
+        xy=(end.middle + shift, end.y + 12),
+        xytext=(start.middle + shift, start.y - 12),
+        arrowprops={
+            "arrowstyle": "-|>,head_width=0.22,head_length=0.45",
+            "color": _COLORS[link.kind],
+            "linewidth": 0.6 + 1.8 * link.weight,
+            "shrinkA": 0,
+            "shrinkB": 0,
+            "alpha": 0.85,
+        },
+        zorder=2,
+    )
+
+
+def _ends(link: ClueLink) -> Iterator[tuple[int, int]]:
+    yield link.reader, link.reader_position
+    yield link.source, link.source_position
+
+
+def _draw_legend(axes: Any, explanation: Explanation, height: float) -> None:
+    axes.text(_MARGIN, height - 14, "→ read most by states", fontsize=9, color=STATE_COLOR, va="center")
+    if explanation.graphs is not None:
+        text = "→ read most by knowledge      words with triples are blue"
+        axes.text(_MARGIN + 140, height - 14, text, fontsize=9, color=KNOWLEDGE_COLOR, va="center")
