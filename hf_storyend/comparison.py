@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .evaluation import EvaluationOptions, evaluate_pretrained, save_evaluation
-from .files import replace_file
+from .files import atomic_write
 from .systems import SYSTEMS, find_system
 from .training import TrainingOptions, load_training_data, train
 
@@ -135,8 +135,8 @@ def compare(
         results[name] = _result_of(name, options, output / "systems" / name, data, say)
         # After every system, so that a look into the directory shows how far it is.
         comparison = {"budget": _budget(options.training), "split": options.split, "systems": results}
-        replace_file(output / "comparison.json", json.dumps(comparison, indent=1) + "\n")
-        replace_file(output / "comparison.md", markdown_table(comparison))
+        atomic_write(output / "comparison.json", json.dumps(comparison, indent=1) + "\n")
+        atomic_write(output / "comparison.md", markdown_table(comparison))
         draw_table(comparison, output / "comparison.png")
     return comparison
 
@@ -182,7 +182,7 @@ def _result_of(
         "stories_per_second": run["stories_per_second"],
         "device": run["device"],
     }
-    replace_file(directory / RESULT, json.dumps(result, indent=1) + "\n")
+    atomic_write(directory / RESULT, json.dumps(result, indent=1) + "\n")
     return result
 
 

@@ -1,4 +1,4 @@
-"""Processes that would write the same wait for each other, so that the later ones find what the first has written."""
+"""Atomic writes of files and directories, inter-process file locks and digests."""
 
 from __future__ import annotations
 
@@ -10,38 +10,78 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import datasets
-from filelock import BaseFileLock, FileLock
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
 
 
 def file_digest(path: Path) -> str:
-    """SHA-256 of a file's content."""
+    """Return the SHA-256 of a file's content."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def atomic_write(path: Path, text: str) -> None:
+    """Write a text file atomically: readers see the old content or the new one, never a part."""
+    temporary = _temporary_sibling(path, "partial")
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
 @contextmanager
-def written_aside(target: Path) -> Iterator[Path]:
+def atomic_directory(target: Path) -> Iterator[Path]:
     """
-    A new directory beside `target` that takes its place when the block ends well, and vanishes otherwise. What stood
-    there before is replaced; of two processes that write the same, the later one wins, and neither sees half a result.
+    Write a directory atomically.
+
+    Yields a temporary directory beside `target`, which replaces `target` when the block succeeds and is deleted when it
+    raises. If two processes write the same target, the later one wins; neither reads a partial result.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    aside = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.partial")
-    aside.mkdir()
+    temporary = _temporary_sibling(target, "partial")
+    temporary.mkdir()
     try:
-        yield aside
-        _flush(aside)
-        _swap(aside, target)
+        yield temporary
+        _sync_tree(temporary)
+        _swap(temporary, target)
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _flush(folder: Path) -> None:
-    """Ask for the content to be on the disk before the name is: a crash must not leave a name without content."""
-    for path in (*folder.rglob("*"), folder):
-        descriptor = os.open(path, os.O_RDONLY)
+def file_lock(target: Path) -> BaseFileLock:
+    """
+    Return an inter-process lock for `target`, to use in a `with` statement.
+
+    The lock ends with its process, however that ends. Lock files are kept in the cache of `datasets`, so nothing is
+    left beside the target.
+    """
+    import datasets
+    from filelock import FileLock
+
+    locks = Path(datasets.config.HF_DATASETS_CACHE) / "hf_storyend" / "locks"
+    locks.mkdir(parents=True, exist_ok=True)
+    name = hashlib.sha256(os.fsencode(target.resolve())).hexdigest()
+    return FileLock(locks / f"{name}.lock")
+
+
+def _temporary_sibling(path: Path, suffix: str) -> Path:
+    # The same directory, hence the same file system: a rename is atomic there.
+    return path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.{suffix}")
+
+
+def _sync_tree(directory: Path) -> None:
+    """Flush contents to the disk before the rename: a crash must not leave a name without its content."""
+    for path in (*directory.rglob("*"), directory):
+        if os.name == "nt" and path.is_dir():
+            # Windows can't open directories, nor flush what is open for reading only.
+            continue
+        descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:
@@ -49,27 +89,27 @@ def _flush(folder: Path) -> None:
 
 
 def _swap(new: Path, target: Path) -> None:
+    """Rename `new` to `target`; what was there is deleted afterwards, or put back if the rename fails."""
     replaced: list[Path] = []
     try:
-        while not _take_place(new, target):
-            old = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.old")
-            # If another process has just taken it away, the place is free.
+        while not _rename_if_free(new, target):
+            old = _temporary_sibling(target, "old")
+            # Another process may just have moved it away.
             with suppress(FileNotFoundError):
                 os.rename(target, old)
                 replaced.append(old)
     except OSError:
-        # What stood there stays, if nothing new can.
         if replaced and not target.exists():
             os.rename(replaced.pop(), target)
         raise
     finally:
-        # Only now: a reader must not wait for a new directory while an old one is being deleted.
+        # Deleted last: readers must not wait for the new directory meanwhile.
         for old in replaced:
             shutil.rmtree(old) if old.is_dir() and not old.is_symlink() else old.unlink()
 
 
-def _take_place(new: Path, target: Path) -> bool:
-    """Whether the place was free. (To ask first would be too late: others come and go.)"""
+def _rename_if_free(new: Path, target: Path) -> bool:
+    """Rename unless the target exists. Checking first would race with other processes."""
     try:
         os.rename(new, target)
     except OSError as error:
@@ -77,27 +117,3 @@ def _take_place(new: Path, target: Path) -> bool:
             raise
         return False
     return True
-
-
-def replace_file(path: Path, text: str) -> None:
-    """Write a file such that a reader sees the old content or the new one, never half."""
-    aside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.partial")
-    try:
-        with aside.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)
-
-
-def one_at_a_time(target: Path) -> BaseFileLock:
-    """
-    A block that only one process of the machine runs at a time for the same `target`. The lock ends with the process,
-    however that ends, and lies in the cache of `datasets`: nothing is left beside the target.
-    """
-    locks = Path(datasets.config.HF_DATASETS_CACHE) / "hf_storyend" / "locks"
-    locks.mkdir(parents=True, exist_ok=True)
-    name = hashlib.sha256(os.fsencode(target.resolve())).hexdigest()
-    return FileLock(locks / f"{name}.lock")

@@ -19,7 +19,7 @@ from .data.embeddings import WordVectors, load_word_vectors
 from .data.splits import find_leaks, split_stories
 from .data.stories import EMBEDDED, embedded_edges, load_stories
 from .data.vocabulary import Vocabulary, build_vocabulary
-from .files import file_digest, one_at_a_time, written_aside
+from .files import atomic_directory, file_digest, file_lock
 from .knowledge import Policy, ReadReport, build_knowledge_table, describe, read_edges
 from .modeling import (
     IncrementalEncoderConfig,
@@ -192,7 +192,7 @@ def prepare(
     _check_options(options)
     inputs = _input_files(options)
     key = fingerprint([version("hf_storyend"), _FORMAT, asdict(options), inputs])
-    with one_at_a_time(output):
+    with file_lock(output):
         return _find_or_write(options, output, inputs, key, overwrite, num_proc)
 
 
@@ -210,7 +210,7 @@ def _find_or_write(
     if output.exists() and not overwrite and (not output.is_dir() or any(output.iterdir())):
         was = "was prepared from other inputs" if done else "exists and is not a prepared directory"
         raise ValueError(f"{output} {was}. Choose another one, or say that it may be overwritten.")
-    with written_aside(output) as folder:
+    with atomic_directory(output) as folder:
         report = {
             "fingerprint": key,
             "options": asdict(options),

@@ -14,7 +14,7 @@ from typing import Any
 from markdown_it import MarkdownIt
 
 from ..data.text_files import read_csv
-from ..files import written_aside
+from ..files import atomic_directory
 from ..html_page import content_policy, harmless_json
 from .sampling import Item, Sample, write_key
 
@@ -152,7 +152,7 @@ def write_sample(sample: Sample, output: Path) -> None:
     """
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise ValueError(f"{output} is there already, maybe with scores in it. Name another output directory.")
-    with written_aside(output) as folder:
+    with atomic_directory(output) as folder:
         write_key(sample, folder / KEY)
         sheets = folder / SHEETS
         sheets.mkdir()

@@ -26,7 +26,7 @@ def card(
     Example: `storyend card my_model --output my_model/README.md`
     """
     from hf_storyend import default_model
-    from hf_storyend.files import replace_file
+    from hf_storyend.files import atomic_write
     from hf_storyend.hub import render_card_of
     from hf_storyend.hub.card import card_of
 
@@ -35,4 +35,4 @@ def card(
     if output is None:
         typer.echo(text)
     else:
-        replace_file(output, text)
+        atomic_write(output, text)

@@ -12,7 +12,7 @@ import torch
 from datasets import Dataset, DatasetDict
 from datasets.fingerprint import Hasher
 
-from ..files import one_at_a_time
+from ..files import file_lock
 from ..modeling import IncrementalEncoderTokenizer
 from .story_files import is_whole
 
@@ -73,7 +73,7 @@ def _tokenise_split(
     key = Hasher.hash((stories._fingerprint, sorted(words[0].items()), *words[1:], max_length, _MAX_SLOTS))
     folder = Path(datasets.config.HF_DATASETS_CACHE) / "hf_storyend" / key
     folder.mkdir(parents=True, exist_ok=True)
-    with one_at_a_time(folder / name):
+    with file_lock(folder / name):
         for file in folder.glob(f"{name}*.arrow"):
             # A cut file would be taken for fewer stories.
             if not is_whole(file):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from .. import __path__ as package_folders
 from .. import modeling
-from ..files import written_aside
+from ..files import atomic_directory
 from .requests import SystemShelf
 
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -31,7 +31,7 @@ def write_space(folder: str | Path, models: Sequence[str] = ()) -> None:
     if models:
         # Tells now, not on the Space, if one of them is no model.
         SystemShelf(models)
-    with written_aside(folder) as aside:
+    with atomic_directory(folder) as aside:
         shutil.copytree(_template(), aside, dirs_exist_ok=True, ignore=_NOT_NEEDED)
         shutil.copytree(_PACKAGE, aside / "hf_storyend", ignore=_NOT_NEEDED)
         code = Path(str(modeling.__file__)).parent

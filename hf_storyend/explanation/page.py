@@ -8,7 +8,7 @@ from pathlib import Path
 from string import Template
 from typing import Any, get_args
 
-from ..files import replace_file
+from ..files import atomic_write
 from ..html_page import content_policy, harmless_json
 from .counterfactual import Counterfactual
 from .figures import plot_library
@@ -60,7 +60,7 @@ def save_explanation(explanation: Explanation, folder: str | Path, formats: Sequ
     for name in dict.fromkeys(formats):
         if name in _TEXTS:
             written.append(folder / f"explanation.{name}")
-            replace_file(written[-1], _TEXTS[name](explanation))
+            atomic_write(written[-1], _TEXTS[name](explanation))
         else:
             written += [folder / f"clues.{name}", folder / f"attention.{name}"]
             explanation.draw_clues(written[-2])
@@ -81,7 +81,7 @@ def save_counterfactual(
     texts = {"json": compared.to_json, "md": compared.to_markdown}
     for name in (name for name in texts if name in formats):
         written.append(folder / f"counterfactual.{name}")
-        replace_file(written[-1], texts[name]())
+        atomic_write(written[-1], texts[name]())
     return written
 
 

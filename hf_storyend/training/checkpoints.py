@@ -16,7 +16,7 @@ from accelerate import Accelerator
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from ..files import file_digest, written_aside
+from ..files import atomic_directory, file_digest
 from .distributed import from_main_process, main_process_writes
 from .options import TrainingOptions
 
@@ -69,7 +69,7 @@ class Checkpoint:
 def save_checkpoint(directory: Path, checkpoint: Checkpoint, keep: int) -> Path:
     """Write a checkpoint into `directory` and remove all but the newest `keep`."""
     target = directory / f"checkpoint-{checkpoint.step}"
-    with written_aside(target) as folder:
+    with atomic_directory(target) as folder:
         _save_tensors(checkpoint.weights, folder / "model.safetensors")
         _save_tensors(checkpoint.optimizer, folder / "optimizer.safetensors")
         _write_json(folder / "state.json", {"step": checkpoint.step, **checkpoint.state})

@@ -23,7 +23,7 @@ from transformers.utils import logging
 
 from ..evaluation import Evaluation
 from ..evaluation.results import METRIC_TITLES
-from ..files import replace_file
+from ..files import atomic_write
 from ..hub import render_card
 from ..modeling import IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
 from .checkpoints import RunState
@@ -66,7 +66,7 @@ class History:
         if self.path.is_file():
             self.events = [event for event in _read_events(self.path) if event["step"] <= step]
         if self.writes and self.path.is_file():
-            replace_file(self.path, "".join(map(_line, self.events)))
+            atomic_write(self.path, "".join(map(_line, self.events)))
 
     def add(self, event: dict[str, Any]) -> None:
         """Note an event; it is on the disk when this returns."""

@@ -21,7 +21,7 @@ import torch
 
 from ..data.collator import StoryCollator
 from ..evaluation import Evaluation, EvaluationOptions, evaluate
-from ..files import written_aside
+from ..files import atomic_directory
 from ..modeling import EndingGenerationOutput, IncrementalEncoderForEndingGeneration
 from .checkpoints import (
     Checkpoint,
@@ -350,7 +350,7 @@ class TrainingRun:
         main_process_writes(self.accelerator, lambda: self._write_best(weights), f"The best model in {self.directory}")
 
     def _write_best(self, weights: dict[str, torch.Tensor]) -> None:
-        with written_aside(self.directory / BEST) as folder:
+        with atomic_directory(self.directory / BEST) as folder:
             save_model(folder, self.accelerator.unwrap_model(self.module), weights, self.data.tokenizer)
 
     def _load_best(self) -> None:

@@ -13,7 +13,7 @@ import pytest
 from datasets import load_from_disk
 
 from hf_storyend.data.stories import embedded_stories
-from hf_storyend.files import written_aside
+from hf_storyend.files import atomic_directory
 from hf_storyend.preparation import PreparationOptions, prepare
 
 FORK = multiprocessing.get_context("fork")
@@ -96,7 +96,7 @@ def test_a_cut_file_in_the_cache_is_mended_once(options, alone, tmp_path):
 def replace_often(barrier: Barrier, target: Path, letter: str) -> None:
     barrier.wait()
     for _ in range(40):
-        with written_aside(target) as folder:
+        with atomic_directory(target) as folder:
             for name in "abc":
                 (folder / name).write_text(letter)
 
@@ -111,7 +111,7 @@ def test_a_link_is_replaced_and_what_it_points_to_stays(tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "thesis.tex").write_text("years of work")
     (tmp_path / "out").symlink_to(tmp_path / "elsewhere")
-    with written_aside(tmp_path / "out") as folder:
+    with atomic_directory(tmp_path / "out") as folder:
         (folder / "a").write_text("new")
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["a"]
     assert (tmp_path / "elsewhere" / "thesis.tex").read_text() == "years of work"
@@ -129,7 +129,7 @@ def test_what_stood_there_stays_if_nothing_new_can(tmp_path, monkeypatch):
         rename(source, destination)
 
     monkeypatch.setattr(os, "rename", failing)
-    with pytest.raises(OSError, match="the disk is broken"), written_aside(target) as folder:
+    with pytest.raises(OSError, match="the disk is broken"), atomic_directory(target) as folder:
         (folder / "mine").write_text("new")
     assert (target / "mine").read_text() == "old"
     assert list(tmp_path.iterdir()) == [target]

@@ -16,7 +16,7 @@ from datasets import load_from_disk
 
 from hf_storyend import IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
 from hf_storyend.data.stories import embedded_stories
-from hf_storyend.files import written_aside
+from hf_storyend.files import atomic_directory
 from hf_storyend.preparation import PreparationOptions, prepare
 
 
@@ -144,7 +144,7 @@ def test_nothing_is_left_behind_by_a_failure(files, tmp_path):
 
 
 def write_slowly(target: Path, letter: str) -> None:
-    with written_aside(target) as folder:
+    with atomic_directory(target) as folder:
         for name in "abc":
             (folder / name).write_text(letter)
             time.sleep(0.05)
