@@ -104,7 +104,9 @@ def measure(model: Path, prepared: Path, cloze: str | None, last_run: Path, outp
     facts = json.loads((last_run / "metrics.json").read_text(encoding="utf-8"))["run"]
     measured = {"run": facts, "validation": validation.metrics}
     (output / "metrics.json").write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
-    test = evaluate_pretrained(str(model), str(prepared), cloze=cloze, options=EvaluationOptions(confidence=1000))
+    test = evaluate_pretrained(
+        str(model), str(prepared), cloze=cloze, options=EvaluationOptions(bootstrap_samples=1000)
+    )
     save_evaluation(test, output, name="default model", dataset_id="rocstories", split="test")
     return test.metrics
 

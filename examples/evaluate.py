@@ -36,7 +36,7 @@ def main() -> None:
             batch_size=arguments.batch_size,
             generation={"num_beams": arguments.num_beams},
             max_stories=arguments.max_stories,
-            confidence=arguments.confidence,
+            bootstrap_samples=arguments.confidence,
         ),
     )
     if accelerator.is_main_process:

@@ -22,7 +22,7 @@ def endings_or_default(
     from hf_storyend import default_model
     from hf_storyend.evaluation import EvaluationOptions, evaluate_pretrained
 
-    options = EvaluationOptions(max_stories=max_stories, num_seeds=0, confidence=0)
+    options = EvaluationOptions(max_stories=max_stories, num_seeds=0, bootstrap_samples=0)
     written = evaluate_pretrained(default_model(), data, split=split, options=options).endings
     with TemporaryDirectory() as folder:
         path = Path(folder) / f"{DEFAULT_MODEL}.jsonl"

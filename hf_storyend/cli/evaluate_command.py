@@ -73,7 +73,7 @@ def evaluate(
         max_stories=max_stories,
         num_seeds=num_seeds,
         num_relation_names=num_relation_names,
-        confidence=confidence,
+        bootstrap_samples=confidence,
         constant_ending=constant_ending,
     )
     accelerator = Accelerator()

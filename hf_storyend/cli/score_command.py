@@ -50,7 +50,7 @@ def score(
     """
     from hf_storyend.evaluation import EvaluationOptions, compare_in_table, save_evaluation, score_files
 
-    options = EvaluationOptions(max_stories=max_stories, confidence=confidence, constant_ending=constant_ending)
+    options = EvaluationOptions(max_stories=max_stories, bootstrap_samples=confidence, constant_ending=constant_ending)
     with endings_or_default(endings, data, split, max_stories) as files:
         results = score_files(
             dict(zip(_checked_names(name, files, output), files, strict=True)),

@@ -66,7 +66,7 @@ def evaluate(
     speed = len(results) / (time.perf_counter() - start)
     likelihoods = [result.likelihood for result in results]
     evaluation = _likelihood_evaluation(likelihoods, options)
-    if options.endings:
+    if options.predict_with_generate:
         endings = [result.ending or "" for result in results]
         scored = score_endings(
             stories, endings, tokenizer=tokenizer, training_endings=training_endings, options=options
@@ -102,7 +102,7 @@ def _run_model(
 
     def work(bare: Any, batch: Batch, rows: list[int]) -> list[StoryResult]:
         endings: list[Any] = [None] * len(rows)
-        if options.endings:
+        if options.predict_with_generate:
             endings = _write(bare, tokenizer, batch, stories[rows]["context"], options.generation)
         return list(map(StoryResult, batch_likelihoods(bare, batch, rows, negatives), endings))
 
@@ -140,7 +140,7 @@ def _negatives(model: nn.Module, num_stories: int, options: EvaluationOptions) -
     negatives = Negatives.draw(
         num_stories,
         num_words,
-        options.num_negatives,
+        options.num_sampled_classes,
         options.num_seeds,
         options.seed,
         options.num_relation_names,
@@ -150,8 +150,8 @@ def _negatives(model: nn.Module, num_stories: int, options: EvaluationOptions) -
 
 def _likelihood_evaluation(likelihoods: list[Likelihood], options: EvaluationOptions) -> Evaluation:
     ratio, intervals = perplexity_ratio(likelihoods), {}
-    if options.confidence:
-        intervals = ratio_intervals({"perplexity": ratio}, options.confidence, options.seed)
+    if options.bootstrap_samples:
+        intervals = ratio_intervals({"perplexity": ratio}, options.bootstrap_samples, options.seed)
     return Evaluation(
         metrics={"perplexity": ratio.value, **sampled_metrics(likelihoods)},
         intervals=intervals,
@@ -210,7 +210,7 @@ def evaluate_pretrained(
         )
     if other is not None:
         result.significance = compare_with_baseline(
-            result, other, tokenizer=tokenizer, num_resamples=options.confidence or _NUM_EXCHANGES
+            result, other, tokenizer=tokenizer, num_resamples=options.bootstrap_samples or _NUM_EXCHANGES
         )
     return result
 
@@ -242,7 +242,7 @@ def score_files(
         )
         if other is not None:
             results[name].significance = compare_with_baseline(
-                results[name], other, tokenizer=tokenizer, num_resamples=options.confidence or _NUM_EXCHANGES
+                results[name], other, tokenizer=tokenizer, num_resamples=options.bootstrap_samples or _NUM_EXCHANGES
             )
     return results
 

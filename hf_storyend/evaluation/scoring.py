@@ -204,9 +204,9 @@ def score_endings(
     constant = options.constant_ending or best_constant_ending(scorer.references)
     ratios = scorer.ratios(endings)
     intervals = {}
-    if options.confidence:
-        intervals = bleu_intervals(endings, scorer.references, options.confidence)
-        intervals |= ratio_intervals(ratios, options.confidence, options.seed)
+    if options.bootstrap_samples:
+        intervals = bleu_intervals(endings, scorer.references, options.bootstrap_samples)
+        intervals |= ratio_intervals(ratios, options.bootstrap_samples, options.seed)
     others = {**trivial_systems(scorer.contexts, constant), "reference": scorer.references}
     return Evaluation(
         metrics=scorer.metrics(endings, ratios),

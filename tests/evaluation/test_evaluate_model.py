@@ -90,16 +90,16 @@ def test_batches_do_not_change_the_result(model, tokenizer, stories, tokenised):
 
 def test_all_words_as_negatives_give_the_true_perplexity(model, tokenizer, stories, tokenised):
     """There are fewer words than negatives here; only the rarest are still corrected a little."""
-    words_only = EvaluationOptions(endings=False, num_relation_names=0)
+    words_only = EvaluationOptions(predict_with_generate=False, num_relation_names=0)
     metrics = evaluate(model, tokenizer, stories, tokenised, options=words_only).metrics
     assert metrics["sampled_perplexity"] == pytest.approx(metrics["perplexity"], rel=0.1)
-    few = evaluate(model, tokenizer, stories, tokenised, options=replace(words_only, num_negatives=5)).metrics
+    few = evaluate(model, tokenizer, stories, tokenised, options=replace(words_only, num_sampled_classes=5)).metrics
     assert few["sampled_perplexity"] < 0.8 * metrics["perplexity"]
     assert few["sampled_perplexity_std"] > 0
 
 
 def test_relation_names_among_the_negatives_lower_the_sampled_perplexity(model, tokenizer, stories, tokenised):
-    options = EvaluationOptions(endings=False, num_negatives=8)
+    options = EvaluationOptions(predict_with_generate=False, num_sampled_classes=8)
     with_names, without = (
         evaluate(model, tokenizer, stories, tokenised, options=replace(options, num_relation_names=number)).metrics
         for number in (45, 0)
@@ -111,7 +111,11 @@ def test_relation_names_among_the_negatives_lower_the_sampled_perplexity(model, 
 
 def test_the_first_stories_only_and_no_endings(model, tokenizer, stories, tokenised):
     result = evaluate(
-        model, tokenizer, stories, tokenised, options=EvaluationOptions(max_stories=4, endings=False, confidence=20)
+        model,
+        tokenizer,
+        stories,
+        tokenised,
+        options=EvaluationOptions(max_stories=4, predict_with_generate=False, bootstrap_samples=20),
     )
     assert result.num_stories == 4 and result.endings == [] and result.floors == {}
     assert set(result.metrics) == {
@@ -128,7 +132,9 @@ def test_nothing_is_disturbed(model, tokenizer, stories, tokenised, generation):
     model.train()
     model.lm_head.eval()
     states = torch.get_rng_state(), np.random.get_state()[1].copy(), random.getstate()
-    evaluate(model, tokenizer, stories, tokenised, options=EvaluationOptions(generation=generation, confidence=10))
+    evaluate(
+        model, tokenizer, stories, tokenised, options=EvaluationOptions(generation=generation, bootstrap_samples=10)
+    )
     assert model.training and model.encoder.training and not model.lm_head.training
     assert torch.equal(states[0], torch.get_rng_state())
     assert (states[1] == np.random.get_state()[1]).all() and states[2] == random.getstate()

@@ -28,7 +28,9 @@ STORIES = Dataset.from_list(
 
 @pytest.fixture
 def result():
-    return score_endings(STORIES, ["The cake was good.", 'Tom said "no".'], options=EvaluationOptions(confidence=20))
+    return score_endings(
+        STORIES, ["The cake was good.", 'Tom said "no".'], options=EvaluationOptions(bootstrap_samples=20)
+    )
 
 
 def test_endings_a_line(tmp_path):

@@ -37,7 +37,7 @@ def test_intervals_are_the_same_every_time():
 def test_bleu_intervals_hold_the_score():
     mixed = [*GOOD[:30], *BAD[30:]]
     stories = Dataset.from_dict({"context": [["x y z ."]] * 60, "ending": REFERENCES})
-    result = score_endings(stories, mixed, options=EvaluationOptions(confidence=200))
+    result = score_endings(stories, mixed, options=EvaluationOptions(bootstrap_samples=200))
     assert result.intervals["bleu_1"] == bleu_intervals(mixed, REFERENCES, 200)["bleu_1"]
     for name in ("bleu_1", "bleu_2", "rouge_l"):
         low, high = result.intervals[name]
