@@ -1,4 +1,4 @@
-"""What an HTML page needs that holds other people's text and must work without a network."""
+"""Safe embedding of untrusted text in self-contained HTML pages."""
 
 from __future__ import annotations
 
@@ -8,16 +8,21 @@ import json
 from typing import Any
 
 
-def harmless_json(content: Any) -> str:
-    """JSON without the characters that could end the element it stands in, or start another."""
+def script_safe_json(content: Any) -> str:
+    """Return JSON for a `<script>` element: nothing in it can close the element or open another."""
     text = json.dumps(content)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def content_policy(style: str, script: str) -> str:
-    """Only the page's own script and style may run, whatever the text holds; nothing is ever loaded."""
-    return f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; base-uri 'none'"
+def content_security_policy(style: str, script: str) -> str:
+    """
+    Return a Content-Security-Policy that allows only the page's own style and script and loads nothing.
+
+    Args:
+        style, script: Content of the page's `<style>` and `<script>` elements, allowed by their hash.
+    """
+    return f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'"
 
 
-def _digest(text: str) -> str:
+def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -9,7 +9,7 @@ from string import Template
 from typing import Any, get_args
 
 from ..files import atomic_write
-from ..html_page import content_policy, harmless_json
+from ..html_page import content_security_policy, script_safe_json
 from .counterfactual import Counterfactual
 from .figures import plot_library
 from .result import Explanation, Format
@@ -21,11 +21,11 @@ def render_page(explanation: Explanation) -> str:
     """The whole page."""
     style, script = _part("page.css"), _part("page.js")
     return Template(_part("page.html")).substitute(
-        policy=content_policy(style, script),
+        policy=content_security_policy(style, script),
         style=style,
         script=script,
         title=escape(explanation.ending),
-        data=harmless_json(_page_data(explanation)),
+        data=script_safe_json(_page_data(explanation)),
     )
 
 
