@@ -15,7 +15,7 @@ from markdown_it import MarkdownIt
 
 from ..data.text_files import read_csv
 from ..files import atomic_directory
-from ..html_page import content_policy, harmless_json
+from ..html_page import content_security_policy, script_safe_json
 from .sampling import Item, Sample, write_key
 
 SCORES = (0, 1, 2)
@@ -118,11 +118,11 @@ def render_page(sample: Sample) -> str:
     """The whole page for a sample; it names no system."""
     style, script = _part("page.css"), _part("page.js")
     return Template(_part("page.html")).substitute(
-        policy=content_policy(style, script),
+        policy=content_security_policy(style, script),
         style=style,
         script=script,
         guidelines=MarkdownIt("commonmark").enable("table").render(guidelines()),
-        data=harmless_json(_page_data(sample)),
+        data=script_safe_json(_page_data(sample)),
     )
 
 
