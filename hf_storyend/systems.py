@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-
-from .modeling import IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
+if TYPE_CHECKING:
+    from .modeling import IncrementalEncoderConfig, IncrementalEncoderTokenizer
 
 GRAPH, CONTEXTUAL = "graph_attention", "contextual_attention"
 
@@ -27,7 +26,7 @@ class System:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The entries of the model's configuration that make it this system."""
+        """Values of the model configuration that select this system."""
         return {"story_encoder": self.story_encoder, "knowledge": self.knowledge, "copy": self.copy}
 
 
@@ -61,20 +60,31 @@ SYSTEMS: dict[str, System] = {
 
 
 def find_system(name: str) -> System:
-    """The system of that name."""
+    """Return the system with this name."""
     if name not in SYSTEMS:
         raise ValueError(f"There is no system `{name}`; choose one of {', '.join(SYSTEMS)}.")
     return SYSTEMS[name]
 
 
 def match_tokenizer(tokenizer: IncrementalEncoderTokenizer, config: IncrementalEncoderConfig) -> None:
-    """Let a tokenizer number unknown words if a model of this configuration copies, and else not."""
+    """Give a tokenizer the copy slots of a model: none unless the model has a copy mechanism."""
     tokenizer.num_copy_slots = config.num_copy_slots if config.copy else 0
 
 
 def count_parameters(system: System, **sizes: Any) -> int:
-    """Weights of a system at the sizes of the paper, or at others: `count_parameters(system, hidden_size=256)`."""
-    # On the meta device nothing is allocated or drawn.
+    """
+    Return the number of parameters of a system.
+
+    Args:
+        system: The system.
+        sizes: Configuration values other than the paper's: `count_parameters(system, hidden_size=256)`.
+    """
+    # Imported here, so that options can name systems without importing torch.
+    import torch
+
+    from .modeling import IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration
+
+    # The meta device allocates and initialises nothing.
     with torch.device("meta"):
         model = IncrementalEncoderForEndingGeneration(IncrementalEncoderConfig(**{**system.settings, **sizes}))
     return model.num_parameters()
