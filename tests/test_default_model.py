@@ -59,7 +59,7 @@ def test_names_out_of_the_vocabulary_are_copied_from_the_story(loaded):
 
 def test_its_words_read_triples(loaded):
     model, tokenizer = loaded
-    triples = [word.triples for word in explain(model, tokenizer, EXAMPLE_STORIES[0]).words]
+    triples = [word.triple_attention for word in explain(model, tokenizer, EXAMPLE_STORIES[0]).words]
     assert all(sum(triple.weight for triple in own) > 0.9 for own in triples)
 
 

@@ -14,7 +14,7 @@ from .pages import print_page
 from .triples import parse_triples
 
 if TYPE_CHECKING:
-    from hf_storyend.explanation.result import Format
+    from hf_storyend.explanation.options import Format
 
 
 class FileFormat(StrEnum):
@@ -101,7 +101,8 @@ def _checked_formats(chosen: list[FileFormat] | None, output: Path | None) -> tu
     """What to write, known to be possible before any work is done; all that there is unless some was chosen."""
     if chosen and output is None:
         raise ValueError("`--format` says what to write: give `--output`, the directory to write it to, too.")
-    from hf_storyend.explanation import FORMATS, check_formats
+    from hf_storyend.explanation.files import check_writable as check_formats
+    from hf_storyend.explanation.options import FORMATS
 
     formats = tuple(cast("Format", name.value) for name in chosen) if chosen else FORMATS
     if output is not None:

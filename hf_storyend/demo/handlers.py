@@ -16,8 +16,10 @@ from typing import Any
 import torch
 from transformers.utils import logging
 
-from ..explanation.explain import StoryTensors, evaluating, explain_ending, find_triples, read_story
-from ..explanation.result import EndingWord, Explanation, ReadWord
+from ..explanation.explain_story import explain_ending
+from ..explanation.inference import eval_mode as evaluating
+from ..explanation.story import TokenizedStory as StoryTensors, find_triples, tokenize_story as read_story
+from ..explanation.result import EndingWord, Explanation, WeightedWord as ReadWord
 from .requests import (
     EndingRequest,
     LoadedSystem,
@@ -117,8 +119,8 @@ def evidence_of(word: EndingWord) -> dict[str, Any]:
     return {
         "word": word.word,
         "probability": word.probability,
-        "words": [asdict(read) for read in _top(word.words)],
-        "triples": [asdict(read) for read in _top(word.triples or ())],
+        "words": [asdict(read) for read in _top(word.state_attention)],
+        "triples": [asdict(read) for read in _top(word.triple_attention or ())],
         "copied": [asdict(read) for read in _top(word.copied or ())],
     }
 
@@ -126,7 +128,7 @@ def evidence_of(word: EndingWord) -> dict[str, Any]:
 def _columns(explanation: Explanation) -> dict[str, Callable[[EndingWord], str]]:
     columns: dict[str, Callable[[EndingWord], str]] = {
         "Probability": lambda word: f"{word.probability:.3f}",
-        "Words it read": lambda word: _word_reads(word.words),
+        "Words it read": lambda word: _word_reads(word.state_attention),
     }
     if explanation.graphs is not None:
         columns["Triples it read"] = lambda word: _triple_reads(word)
@@ -148,9 +150,9 @@ def _word_reads(reads: Sequence[ReadWord]) -> str:
 def _triple_reads(word: EndingWord) -> str:
     chips = (
         (f"{read.head} · {read.relation} · {read.tail}", f"at {read.word} in sentence {read.sentence}", read.weight)
-        for read in _top(word.triples or ())
+        for read in _top(word.triple_attention or ())
     )
-    empty = word.empty_graphs or 0.0
+    empty = word.empty_graph_attention or 0.0
     nothing = f' <small class="none">no triple {empty:.2f}</small>' if empty >= _SMALLEST else ""
     return _chips("knowledge", chips) + nothing
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
-from ..explanation.explain import sentences_of
+from ..explanation.story import split_story as sentences_of
 from ..modeling import IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
 from ..modeling.words import normalize_text, split_words
 from ..pretrained import default_model

@@ -1,33 +1,41 @@
-"""Why this ending: what its words read, the clues behind them, and what changes with the story."""
+"""Explain an ending: attentions of its words, clues in the story, and counterfactual changes."""
 
-from .counterfactual import Counterfactual, counterfactual
-from .explain import explain
-from .page import FORMATS, check_formats, save_counterfactual, save_explanation
-from .result import (
-    AttentionMatrix,
-    ClueLink,
-    EndingWord,
-    Explanation,
-    GraphTriple,
-    ReadTriple,
-    ReadWord,
-    SentenceClues,
+from typing import TYPE_CHECKING
+
+from ..lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from .counterfactuals import Counterfactual, counterfactual
+    from .explain_story import explain
+    from .files import save_counterfactual, save_explanation
+    from .options import ExplainOptions
+    from .result import (
+        AttentionMatrix,
+        ClueLink,
+        EndingWord,
+        Explanation,
+        GraphTriple,
+        SentenceClues,
+        WeightedTriple,
+        WeightedWord,
+    )
+
+__getattr__, __dir__, __all__ = lazy_exports(
+    __name__,
+    {
+        "AttentionMatrix": ".result",
+        "ClueLink": ".result",
+        "Counterfactual": ".counterfactuals",
+        "EndingWord": ".result",
+        "ExplainOptions": ".options",
+        "Explanation": ".result",
+        "GraphTriple": ".result",
+        "SentenceClues": ".result",
+        "WeightedTriple": ".result",
+        "WeightedWord": ".result",
+        "counterfactual": ".counterfactuals",
+        "explain": ".explain_story",
+        "save_counterfactual": ".files",
+        "save_explanation": ".files",
+    },
 )
-
-__all__ = [
-    "FORMATS",
-    "AttentionMatrix",
-    "ClueLink",
-    "Counterfactual",
-    "EndingWord",
-    "Explanation",
-    "GraphTriple",
-    "ReadTriple",
-    "ReadWord",
-    "SentenceClues",
-    "check_formats",
-    "counterfactual",
-    "explain",
-    "save_counterfactual",
-    "save_explanation",
-]

@@ -1,15 +1,14 @@
 """
-The chain of context clues: from the ending back through the sentences of the story.
+Clues: relevance of the story's words for the ending, propagated back through the attentions.
 
-How much of the ending can be followed back to a word, its *relevance*, is made from the attentions. Every word of the
-ending, its end symbol left out, starts with the same share. A sentence passes the relevance of its words on to the
-words that they read,
+Relevance starts at the words of the ending, equal for each of them but its end symbol. A sentence passes the relevance
+of its words on to the words that they attend to,
 
-    r(source word) ~ sum over reader words of r(reader word) * (state attention + knowledge attention),
+    r(key word) ~ sum over query words of r(query word) * (state attention + knowledge attention),
 
-made to sum to 1 in each sentence. Attention to the graph of a word without triples reads nothing and does not count.
-In incremental encoding the ending reads the last sentence, that one the sentence before it, and so on to the first.
-In the other systems the ending reads all sentences at once: there is no chain, relevance sums to 1 over the story.
+normalised to sum to 1 in each sentence. Attention to the graph of a word without triples does not count. In incremental
+encoding the ending attends to the last sentence, that one to the sentence before it, and so on to the first. In the
+other systems the ending attends to all sentences at once: there is no chain, and relevance sums to 1 over the story.
 """
 
 from __future__ import annotations
@@ -18,65 +17,64 @@ from collections.abc import Sequence
 
 import torch
 
-from .result import AttentionMatrix, ClueLink, ReadWord, SentenceClues
+from .result import AttentionMatrix, ClueLink, GraphTriple, SentenceClues, WeightedWord
 
-MAX_CLUES = 3
-# What gets less than this was hardly read, even if nothing got more.
-MIN_LINK = 0.1
+# Clue words of a sentence, from which links start.
+MAX_CLUE_WORDS = 3
+# A lower weight is no link, even if it is the highest of its word.
+MIN_LINK_WEIGHT = 0.1
 
 
 class ClueFinder:
     """
-    Relevance of words, and the links between those that have most of it.
+    Computes the relevance of words, and the links between the most relevant ones.
 
     Args:
-        sentences: The words of all sentences, and of the ending behind them, its end symbol as an empty string.
-        attentions: All matrices between them.
-        has_triples: For each word of the story, whether its graph holds anything; None without knowledge.
-        is_chain: Whether each sentence reads the one before it.
+        sentences: Words of each sentence and, last, of the ending, with an empty string as its end symbol.
+        attentions: All attention matrices between them.
+        graphs: Triples of each word of the story; None if the model has no knowledge.
+        is_incremental: Whether each sentence attends to the one before it.
     """
 
     def __init__(
         self,
         sentences: Sequence[Sequence[str]],
         attentions: Sequence[AttentionMatrix],
-        has_triples: Sequence[Sequence[bool]] | None,
-        is_chain: bool,
+        graphs: Sequence[Sequence[Sequence[GraphTriple]]] | None,
+        is_incremental: bool,
     ):
-        self._sentences, self._is_chain = sentences, is_chain
-        self._matrices = [(matrix, _useful_weights(matrix, has_triples)) for matrix in attentions]
-        self._relevance = self._chained() if is_chain else self._direct()
+        self._sentences, self._is_incremental = sentences, is_incremental
+        self._ending = len(sentences)
+        self._matrices = [(matrix, _without_empty_graphs(matrix, graphs)) for matrix in attentions]
+        self._relevance = self._chained_relevance() if is_incremental else self._direct_relevance()
 
     def clues(self) -> list[SentenceClues]:
-        """The words of every sentence of the story by relevance, last sentence first."""
+        """Return the words of every sentence of the story by relevance, last sentence first."""
         return [SentenceClues(number, self._ranked(number)) for number in sorted(self._relevance, reverse=True)]
 
     def links(self) -> list[ClueLink]:
-        """For each clue word, the word that it read most: one link by states and, if there are graphs, one by them."""
-        ending = len(self._sentences)
-        found = [link for position in self._ending_clues() for link in self._links_of(ending, position)]
-        if self._is_chain:
-            for number in range(ending - 1, 1, -1):
-                found += [link for position in self._top(number) for link in self._links_of(number, position)]
+        """Return, for each clue word, its highest state attention and its highest knowledge attention."""
+        found = [link for position in self._ending_clue_words() for link in self._links_of(self._ending, position)]
+        if self._is_incremental:
+            for number in range(self._ending - 1, 1, -1):
+                found += [link for position in self._clue_words(number) for link in self._links_of(number, position)]
         return found
 
-    def _chained(self) -> dict[int, torch.Tensor]:
+    def _chained_relevance(self) -> dict[int, torch.Tensor]:
+        """Relevance in each sentence, propagated from the sentence behind it."""
         relevance = {}
-        reader = self._ending_relevance()
-        for source in range(len(self._sentences) - 1, 0, -1):
-            read = self._read(source + 1, source, reader)
-            reader = relevance[source] = read / read.sum()
+        current = self._ending_relevance()
+        for key in range(self._ending - 1, 0, -1):
+            propagated = self._propagate(current, key + 1, key)
+            current = relevance[key] = propagated / propagated.sum()
         return relevance
 
-    def _direct(self) -> dict[int, torch.Tensor]:
-        ending = len(self._sentences)
-        reads = {source: self._read(ending, source, self._ending_relevance()) for source in range(1, ending)}
-        total = sum(float(read.sum()) for read in reads.values())
-        return {source: read / total for source, read in reads.items()}
-
-    def _read(self, reader: int, source: int, relevance: torch.Tensor) -> torch.Tensor:
-        between = [weights for matrix, weights in self._matrices if (matrix.reader, matrix.source) == (reader, source)]
-        return relevance @ torch.stack(between).sum(dim=0)
+    def _direct_relevance(self) -> dict[int, torch.Tensor]:
+        """Relevance in all sentences, propagated from the ending."""
+        start = self._ending_relevance()
+        propagated = {key: self._propagate(start, self._ending, key) for key in range(1, self._ending)}
+        total = sum(float(relevance.sum()) for relevance in propagated.values())
+        return {key: relevance / total for key, relevance in propagated.items()}
 
     def _ending_relevance(self) -> torch.Tensor:
         shares = torch.tensor([float(bool(word)) for word in self._sentences[-1]])
@@ -84,45 +82,61 @@ class ClueFinder:
         shares = shares if shares.any() else torch.ones_like(shares)
         return shares / shares.sum()
 
-    def _ranked(self, number: int) -> list[ReadWord]:
-        rows = zip(self._sentences[number - 1], self._relevance[number].tolist(), strict=True)
-        words = [ReadWord(number, position, word, weight) for position, (word, weight) in enumerate(rows, start=1)]
-        return sorted(words, key=lambda read: -read.weight)
+    def _propagate(self, relevance: torch.Tensor, query: int, key: int) -> torch.Tensor:
+        attentions = [
+            weights
+            for matrix, weights in self._matrices
+            if (matrix.query_sentence, matrix.key_sentence) == (query, key)
+        ]
+        return relevance @ torch.stack(attentions).sum(dim=0)
 
-    def _top(self, number: int) -> list[int]:
-        """Positions, from 1, of the clue words of a sentence of the story; marks are none."""
-        return [read.position for read in self._ranked(number) if is_word(read.word)][:MAX_CLUES]
+    def _ranked(self, number: int) -> list[WeightedWord]:
+        weights = self._relevance[number].tolist()
+        words = [
+            WeightedWord(number, position, word, weight)
+            for position, (word, weight) in enumerate(zip(self._sentences[number - 1], weights, strict=True), start=1)
+        ]
+        return sorted(words, key=lambda word: -word.weight)
 
-    def _ending_clues(self) -> list[int]:
-        """Positions, from 1, of the words of the ending that point most clearly at one word of the story."""
-        ending = len(self._sentences)
-        strongest = torch.stack(
-            [weights.max(dim=1).values for matrix, weights in self._matrices if matrix.reader == ending]
+    def _clue_words(self, number: int) -> list[int]:
+        """Positions, from 1, of the most relevant words of a sentence of the story."""
+        return [word.position for word in self._ranked(number) if not _is_punctuation(word.word)][:MAX_CLUE_WORDS]
+
+    def _ending_clue_words(self) -> list[int]:
+        """Positions, from 1, of the ending's words with the highest attention to a single word."""
+        highest = torch.stack(
+            [
+                weights.max(dim=1).values
+                for matrix, weights in self._matrices
+                if matrix.query_sentence == self._ending
+            ]
         )
-        order = strongest.max(dim=0).values.argsort(descending=True, stable=True).tolist()
+        order = highest.max(dim=0).values.argsort(descending=True, stable=True).tolist()
         words = self._sentences[-1]
-        return sorted([place + 1 for place in order if is_word(words[place])][:MAX_CLUES])
+        return sorted([place + 1 for place in order if not _is_punctuation(words[place])][:MAX_CLUE_WORDS])
 
-    def _links_of(self, reader: int, position: int) -> list[ClueLink]:
-        best: dict[str, ClueLink] = {}
+    def _links_of(self, query: int, position: int) -> list[ClueLink]:
+        highest: dict[str, ClueLink] = {}
         for matrix, weights in self._matrices:
-            if matrix.reader != reader:
+            if matrix.query_sentence != query:
                 continue
             weight, place = weights[position - 1].max(dim=0)
-            is_better = matrix.kind not in best or best[matrix.kind].weight < weight
-            if weight >= MIN_LINK and is_better:
-                link = ClueLink(matrix.kind, reader, position, matrix.source, int(place) + 1, float(weight))
-                best[matrix.kind] = link
-        return list(best.values())
+            is_higher = matrix.kind not in highest or highest[matrix.kind].weight < weight
+            if weight >= MIN_LINK_WEIGHT and is_higher:
+                link = ClueLink(matrix.kind, query, position, matrix.key_sentence, int(place) + 1, float(weight))
+                highest[matrix.kind] = link
+        return list(highest.values())
 
 
-def is_word(text: str) -> bool:
-    """Whether it is a word or a number, and no mark."""
-    return any(character.isalnum() for character in text)
+def _is_punctuation(text: str) -> bool:
+    return not any(character.isalnum() for character in text)
 
 
-def _useful_weights(matrix: AttentionMatrix, has_triples: Sequence[Sequence[bool]] | None) -> torch.Tensor:
+def _without_empty_graphs(
+    matrix: AttentionMatrix, graphs: Sequence[Sequence[Sequence[GraphTriple]]] | None
+) -> torch.Tensor:
+    """Return the weights with zeros for the graphs of words without triples."""
     weights = torch.tensor(matrix.weights)
-    if matrix.kind == "state" or has_triples is None:
+    if matrix.kind == "state" or graphs is None:
         return weights
-    return weights * torch.tensor(has_triples[matrix.source - 1])
+    return weights * torch.tensor([bool(graph) for graph in graphs[matrix.key_sentence - 1]])

@@ -13,7 +13,7 @@ from .result import AttentionMatrix, ClueLink, Explanation
 STATE_COLOR, KNOWLEDGE_COLOR = "#1a1a1a", "#2166ac"
 
 
-def plot_library(name: str) -> Any:
+def import_matplotlib(name: str) -> Any:
     """A module of matplotlib."""
     try:
         return importlib.import_module(name)
@@ -23,8 +23,8 @@ def plot_library(name: str) -> Any:
 
 def new_figure(width: float, height: float, **settings: Any) -> Any:
     """A figure of its own, in inches, that can measure text: pyplot would look for a screen."""
-    figure = plot_library("matplotlib.figure").Figure(figsize=(width, height), **settings)
-    plot_library("matplotlib.backends.backend_agg").FigureCanvasAgg(figure)
+    figure = import_matplotlib("matplotlib.figure").Figure(figsize=(width, height), **settings)
+    import_matplotlib("matplotlib.backends.backend_agg").FigureCanvasAgg(figure)
     return figure
 
 
@@ -32,7 +32,7 @@ def save_figure(figure: Any, path: Path) -> None:
     """Write a picture; in SVG, text stays text and the same picture is the same file."""
     settings = {"svg.fonttype": "none", "svg.hashsalt": "storyend"}
     metadata = {"Date": None} if path.suffix == ".svg" else None
-    with plot_library("matplotlib").rc_context(settings):
+    with import_matplotlib("matplotlib").rc_context(settings):
         figure.savefig(path, dpi=150, metadata=metadata)
 
 
@@ -64,13 +64,13 @@ def draw_attention(explanation: Explanation, path: Path) -> None:
     top to bottom, the reader from left to right. Words without triples are grey where knowledge is read.
     """
     kinds = list(dict.fromkeys(matrix.kind for matrix in explanation.attentions))
-    pairs = list(dict.fromkeys((matrix.reader, matrix.source) for matrix in explanation.attentions))
+    pairs = list(dict.fromkeys((matrix.query_sentence, matrix.key_sentence) for matrix in explanation.attentions))
     column_width = _BESIDE + _CELL * max(8, *(len(explanation.words_of(reader)) for reader, _ in pairs))
     heights = [_CELL * len(explanation.words_of(source)) + _BELOW for _, source in pairs]
     width, height = column_width * len(kinds) + 0.25, _TOP + sum(heights) + _BAR
     figure = new_figure(width, height)
     for matrix in explanation.attentions:
-        column, row = kinds.index(matrix.kind), pairs.index((matrix.reader, matrix.source))
+        column, row = kinds.index(matrix.kind), pairs.index((matrix.query_sentence, matrix.key_sentence))
         num_rows, num_columns = len(matrix.weights[0]), len(matrix.weights)
         left, top = column * column_width + _BESIDE, _TOP + sum(heights[:row])
         place = (left, height - top - num_rows * _CELL, num_columns * _CELL, num_rows * _CELL)
@@ -91,15 +91,15 @@ def _add_axes(figure: Any, place: tuple[float, float, float, float]) -> Any:
 def _draw_matrix(axes: Any, explanation: Explanation, matrix: AttentionMatrix) -> None:
     columns = list(zip(*matrix.weights, strict=True))
     axes.imshow(columns, cmap=_COLOR_MAPS[matrix.kind], vmin=0, vmax=1, aspect="auto")
-    sources, readers = ([_label(word) for word in explanation.words_of(n)] for n in (matrix.source, matrix.reader))
+    sources, readers = ([_label(word) for word in explanation.words_of(n)] for n in (matrix.key_sentence, matrix.query_sentence))
     axes.set_yticks(range(len(sources)), sources, fontsize=9)
     axes.set_xticks(range(len(readers)), readers, fontsize=9, rotation=55, ha="right", rotation_mode="anchor")
-    reader, source = (sentence_title(explanation, number) for number in (matrix.reader, matrix.source))
+    reader, source = (sentence_title(explanation, number) for number in (matrix.query_sentence, matrix.key_sentence))
     axes.set_title(f"{reader} reads {source}", fontsize=9, loc="left", color=_GREY)
     _draw_lines(axes, len(readers), len(sources))
     if matrix.kind == "knowledge":
         for position, label in enumerate(axes.get_yticklabels(), start=1):
-            label.set_color(_DARK if has_graph(explanation, matrix.source, position) else _FADED)
+            label.set_color(_DARK if has_graph(explanation, matrix.key_sentence, position) else _FADED)
 
 
 def _label(word: str) -> str:
@@ -229,8 +229,8 @@ def _draw_link(axes: Any, link: ClueLink, boxes: dict[tuple[int, int], _Box]) ->
 
 
 def _ends(link: ClueLink) -> Iterator[tuple[int, int]]:
-    yield link.reader, link.reader_position
-    yield link.source, link.source_position
+    yield link.query_sentence, link.query_position
+    yield link.key_sentence, link.key_position
 
 
 def _draw_legend(axes: Any, explanation: Explanation, height: float) -> None:

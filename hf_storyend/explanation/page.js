@@ -6,8 +6,8 @@ const ending = data.sentences.length + 1;
 const sentences = [...data.sentences, data.words.map((word) => word.word)];
 const title = (sentence) => (sentence === ending ? "Ending" : `Sentence ${sentence}`);
 const graphOf = (place) => (data.graphs && place.sentence < ending ? data.graphs[place.sentence - 1][place.position - 1] : []);
-// Less can't be told from nothing, and more rows are not read.
-const smallest = 0.0005, maxRows = 12;
+// Lower weights would be shown as 0.000.
+const minWeight = 0.0005, maxRows = 12;
 
 let chosen = null;
 
@@ -17,19 +17,19 @@ function element(name, properties = {}, ...children) {
   return made;
 }
 
-// What a word read, by one kind of attention: places with weights, the heaviest first.
-function reads(kind, place) {
+// Attention of one kind, state or knowledge, of a word: places by weight, highest first.
+function attentionOf(kind, place) {
   const found = [];
   for (const matrix of data.attentions) {
-    if (matrix.kind !== kind || matrix.reader !== place.sentence) continue;
-    matrix.weights[place.position - 1].forEach((weight, index) => found.push({ sentence: matrix.source, position: index + 1, weight }));
+    if (matrix.kind !== kind || matrix.query_sentence !== place.sentence) continue;
+    matrix.weights[place.position - 1].forEach((weight, index) => found.push({ sentence: matrix.key_sentence, position: index + 1, weight }));
   }
   return found.sort((one, other) => other.weight - one.weight);
 }
 
-function triplesOf(graphReads) {
-  const found = graphReads.flatMap((read) =>
-    graphOf(read).map((triple) => ({ ...triple, sentence: read.sentence, position: read.position, weight: read.weight * triple.weight })),
+function triplesOf(graphs) {
+  const found = graphs.flatMap((graph) =>
+    graphOf(graph).map((triple) => ({ ...triple, sentence: graph.sentence, position: graph.position, weight: graph.weight * triple.weight })),
   );
   return found.sort((one, other) => other.weight - one.weight);
 }
@@ -53,50 +53,50 @@ function fill(id, rows) {
   byId(id).replaceChildren(...(rows.length ? rows : [element("tr", {}, element("td", { textContent: "None." }))]));
 }
 
-// The heaviest as rows; gives what has to be said of the others.
-function fillReads(id, found, describe) {
-  const shown = found.filter((read) => read.weight >= smallest).slice(0, maxRows);
-  fill(id, shown.map((read) => row(...describe(read), read.weight)));
+// The highest weights as rows; returns a sentence about the others.
+function fillWeights(id, found, describe) {
+  const shown = found.filter((item) => item.weight >= minWeight).slice(0, maxRows);
+  fill(id, shown.map((item) => row(...describe(item), item.weight)));
   const left = found.length - shown.length;
-  return left ? `${left} more with ${found.slice(shown.length).reduce((sum, read) => sum + read.weight, 0).toFixed(3)} together. ` : "";
+  return left ? `${left} more with ${found.slice(shown.length).reduce((sum, item) => sum + item.weight, 0).toFixed(3)} together. ` : "";
 }
 
-function highlight(stateReads, graphReads) {
+function highlight(states, graphs) {
   for (const button of document.querySelectorAll("button.word")) {
     button.style.setProperty("--state-weight", 0);
     button.style.setProperty("--knowledge-weight", 0);
   }
-  for (const read of stateReads) buttonAt(read).style.setProperty("--state-weight", read.weight);
-  for (const read of graphReads) {
-    // The graph of a word without triples is empty: nothing was read.
-    if (graphOf(read).length) buttonAt(read).style.setProperty("--knowledge-weight", read.weight);
+  for (const state of states) buttonAt(state).style.setProperty("--state-weight", state.weight);
+  for (const graph of graphs) {
+    // A word without triples has an empty graph: there is no knowledge to mark.
+    if (graphOf(graph).length) buttonAt(graph).style.setProperty("--knowledge-weight", graph.weight);
   }
 }
 
-function facts(place, stateReads) {
-  if (place.sentence < ending) return stateReads.length ? "A word of the story, and what was read together with it." : "This word read no other sentence.";
-  return `Probability ${data.words[place.position - 1].probability.toFixed(4)}, behind the words before it.`;
+function facts(place, states) {
+  if (place.sentence < ending) return states.length ? "Attention of the encoder when it reads this word." : "This word attends to no other sentence.";
+  return `Probability ${data.words[place.position - 1].probability.toFixed(4)}, given the words before it.`;
 }
 
 function show() {
-  const stateReads = reads("state", chosen), graphReads = reads("knowledge", chosen);
-  highlight(stateReads, graphReads);
+  const states = attentionOf("state", chosen), graphs = attentionOf("knowledge", chosen);
+  highlight(states, graphs);
   byId("chosen").textContent = wordAt(chosen);
-  byId("facts").textContent = facts(chosen, stateReads);
-  const atSentence = (read) => [wordAt(read), title(read.sentence).toLowerCase()];
-  byId("other-words").textContent = fillReads("words", stateReads, atSentence);
-  showTriples(graphReads);
+  byId("facts").textContent = facts(chosen, states);
+  const atSentence = (place) => [wordAt(place), title(place.sentence).toLowerCase()];
+  byId("other-words").textContent = fillWeights("words", states, atSentence);
+  showTriples(graphs);
   const copied = chosen.sentence === ending ? data.words[chosen.position - 1].copied : null;
   byId("copied-part").hidden = !copied;
-  fillReads("copied", copied ?? [], atSentence);
+  fillWeights("copied", copied ?? [], atSentence);
 }
 
-function showTriples(graphReads) {
+function showTriples(graphs) {
   byId("triples-part").hidden = !data.graphs;
-  const more = fillReads("triples", triplesOf(graphReads), (triple) =>
+  const more = fillWeights("triples", triplesOf(graphs), (triple) =>
     [`${triple.head} · ${triple.relation} · ${triple.tail}`, `at ${wordAt(triple)}`]);
-  const empty = graphReads.filter((read) => !graphOf(read).length).reduce((sum, read) => sum + read.weight, 0);
-  byId("other-triples").textContent = graphReads.length ? `${more}${empty.toFixed(3)} went to words without triples: no knowledge.` : "";
+  const empty = graphs.filter((graph) => !graphOf(graph).length).reduce((sum, graph) => sum + graph.weight, 0);
+  byId("other-triples").textContent = graphs.length ? `${more}${empty.toFixed(3)} to words without triples.` : "";
 }
 
 function choose(place, isFocused) {
@@ -126,8 +126,8 @@ function wordButton(place) {
   button.dataset.sentence = place.sentence;
   button.dataset.position = place.position;
   button.setAttribute("aria-pressed", "false");
-  if (data.unknown.some(([sentence, position]) => sentence === place.sentence && position === place.position))
-    button.title = "not in the vocabulary";
+  if (data.oov_positions.some(([sentence, position]) => sentence === place.sentence && position === place.position))
+    button.title = "out of the vocabulary";
   button.addEventListener("click", () => choose(place, true));
   // A finger that taps also "points": the click follows anyway.
   button.addEventListener("pointerenter", (event) => event.pointerType === "mouse" && choose(place, false));
@@ -142,7 +142,7 @@ function build() {
     byId("story").append(line);
   });
   fill("clues", data.clues.map((clue) => {
-    const words = clue.words.slice(0, 4).map((read) => `${read.word} ${read.weight.toFixed(2)}`).join(", ");
+    const words = clue.words.slice(0, 4).map((word) => `${word.word} ${word.weight.toFixed(2)}`).join(", ");
     return element("tr", {}, element("td", { textContent: title(clue.sentence) }), element("td", { textContent: words }));
   }));
   byId("notes").replaceChildren(...data.notes.map((note) => element("li", { textContent: note })));

@@ -9,16 +9,11 @@ from typing import Any
 
 from ..modeling import IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
 from ..modeling.knowledge_table import Triple
-from .explain import (
-    StoryTensors,
-    explain_ending,
-    find_triples,
-    log_probabilities_of,
-    read_story,
-    sentences_of,
-    write_ending,
-)
-from .result import Explanation, escape, table_lines
+from .explain_story import explain_ending
+from .inference import ending_log_probabilities, generate_ending
+from .markdown import counterfactual_markdown
+from .result import Explanation
+from .story import TokenizedStory, find_triples, split_story, tokenize_story
 
 
 @dataclass(frozen=True)
@@ -70,45 +65,12 @@ class Counterfactual:
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)
 
     def to_markdown(self) -> str:
-        """What changed, both endings, and the words of the original one before and after."""
-        parts = [
-            "# What if",
-            "\n".join(f"- {escape(change)}" for change in self.changes),
-            "\n".join(self._ending_table()),
-        ]
-        if self.original_ending_after is None:
-            parts.append("The original ending can't be written any more: it copies a word that stood there only.")
-        else:
-            parts += ["## The original ending, word by word", "\n".join(self._word_table(self.original_ending_after))]
-        return "\n\n".join(parts) + "\n"
-
-    def _ending_table(self) -> list[str]:
-        header = ["ending of", "ending", "log probability in the story as given", "as changed", "difference"]
-        rows = []
-        for name, values in self.log_probabilities().items():
-            explained = self.original if name == "original" else self.changed
-            title = "the story as given" if name == "original" else "the story as changed"
-            rows.append([title, escape(explained.ending), *_compared(values["given"], values["changed"])])
-        return table_lines(header, rows)
-
-    def _word_table(self, after: list[float]) -> list[str]:
-        pairs = zip(self.original.words, after, strict=True)
-        rows = ([escape(word.word), *_compared(word.log_probability, now)] for word, now in pairs)
-        return table_lines(["word", "log probability, as given", "as changed", "difference"], rows)
+        """Return the changes, both endings, and the words of the original ending in both stories as a Markdown page."""
+        return counterfactual_markdown(self)
 
 
 def _total(values: list[float] | None) -> float | None:
     return None if values is None else sum(values)
-
-
-def _compared(before: float | None, after: float | None) -> list[str]:
-    difference = None if before is None or after is None else after - before
-    return [_shown(before, ".2f"), _shown(after, ".2f"), _shown(difference, "+.2f")]
-
-
-def _shown(value: float | None, digits: str) -> str:
-    # Adding 0 takes the sign from a zero.
-    return "-" if value is None else format(round(value, 2) + 0.0, digits)
 
 
 def counterfactual(
@@ -135,14 +97,14 @@ def counterfactual(
     """
     if without_sentence is None and not without_triples and not with_triples:
         raise ValueError("Nothing to change: give `without_sentence`, `without_triples` or `with_triples`.")
-    sentences = sentences_of(story)
-    original = read_story(model, tokenizer, sentences)
-    changed = read_story(model, tokenizer, _without(sentences, without_sentence), with_triples)
+    sentences = split_story(story)
+    original = tokenize_story(model, tokenizer, sentences)
+    changed = tokenize_story(model, tokenizer, _without(sentences, without_sentence), with_triples)
     if with_triples:
         find_triples(tokenizer, changed, "with_triples", with_triples)
     if without_triples:
         changed = _without_triples(model, tokenizer, changed, without_triples)
-    ids, changed_ids = (write_ending(model, one, generate_arguments) for one in (original, changed))
+    ids, changed_ids = (generate_ending(model, one, **generate_arguments) for one in (original, changed))
     return Counterfactual(
         changes=_describe(sentences, without_sentence, without_triples, with_triples),
         original=explain_ending(model, tokenizer, original, ids),
@@ -168,9 +130,9 @@ def _without(sentences: list[str], number: int | None) -> list[str]:
 def _without_triples(
     model: IncrementalEncoderForEndingGeneration,
     tokenizer: IncrementalEncoderTokenizer,
-    story: StoryTensors,
+    story: TokenizedStory,
     triples: Sequence[Triple],
-) -> StoryTensors:
+) -> TokenizedStory:
     """The story with these triples taken out of its graphs, the others closed up."""
     if model.config.knowledge is None:
         raise ValueError("`without_triples` were given, but this model reads no knowledge.")
@@ -188,8 +150,8 @@ def _elsewhere(
     model: IncrementalEncoderForEndingGeneration,
     tokenizer: IncrementalEncoderTokenizer,
     ids: list[int],
-    story: StoryTensors,
-    other: StoryTensors,
+    story: TokenizedStory,
+    other: TokenizedStory,
 ) -> list[float] | None:
     """Log probabilities of a story's ending in another story, where copied words may have other ids, or none."""
     fold = str.lower if tokenizer.do_lower_case else str
@@ -201,12 +163,12 @@ def _elsewhere(
     carried = []
     for word_id in ids:
         if word_id >= len(tokenizer):
-            sentence, position = story.find(word_id) or (0, 0)
+            sentence, position = story.first_position(word_id) or (0, 0)
             word_id = there.get(fold(story.words[sentence][position]), tokenizer.unk_token_id)
             if word_id == tokenizer.unk_token_id:
                 return None
         carried.append(word_id)
-    return log_probabilities_of(model, other, carried)
+    return ending_log_probabilities(model, other, carried)
 
 
 def _describe(

@@ -1,0 +1,208 @@
+"""
+Explain an ending: the probability and the attentions of each of its words, and the clues behind it.
+
+[`explain`] generates the ending of a story and explains it. The numbers are measured in `inference.py`; here they become
+an [`Explanation`], with words in the place of ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+
+from ..modeling import IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
+from ..modeling.knowledge_table import Triple
+from .clues import ClueFinder
+from .inference import TeacherForcedOutput, generate_ending, teacher_forced_pass
+from .result import (
+    AttentionKind,
+    AttentionMatrix,
+    EndingWord,
+    Explanation,
+    GraphTriple,
+    WeightedTriple,
+    WeightedWord,
+)
+from .story import TokenizedStory, ending_words, find_triples, tokenize_story
+
+
+def explain(
+    model: IncrementalEncoderForEndingGeneration,
+    tokenizer: IncrementalEncoderTokenizer,
+    story: str | Sequence[str],
+    *,
+    triples: Sequence[Triple] | None = None,
+    **generate_arguments: Any,
+) -> Explanation:
+    """
+    Generate the ending of a story and explain each of its words.
+
+    Args:
+        model: A model of any system.
+        tokenizer: Its tokenizer.
+        story: One string, or the sentences of one story.
+        triples: Knowledge for this story only, `[("oven", "UsedFor", "burn")]`; heads must be words of the story.
+        generate_arguments: Arguments of `generate()`, like `num_beams=4`.
+    """
+    tokenized = tokenize_story(model, tokenizer, story, triples)
+    if triples:
+        find_triples(tokenizer, tokenized, "triples", triples)
+    return explain_ending(model, tokenizer, tokenized, generate_ending(model, tokenized, **generate_arguments))
+
+
+def explain_ending(
+    model: IncrementalEncoderForEndingGeneration,
+    tokenizer: IncrementalEncoderTokenizer,
+    story: TokenizedStory,
+    ending_ids: Sequence[int],
+) -> Explanation:
+    """Explain a given ending, whose ids end with the end symbol unless it was cut off."""
+    output = teacher_forced_pass(model, story, ending_ids)
+    words = ending_words(tokenizer, story, ending_ids)
+    graphs = None if output.triple_attention is None else _graphs(tokenizer, story, output.triple_attention)
+    attentions = list(_matrices(output, [*map(len, story.words), len(words)], _is_incremental(model)))
+    # The end symbol has no clues.
+    clue_words = [
+        "" if word_id == tokenizer.eos_token_id else word for word_id, word in zip(ending_ids, words, strict=True)
+    ]
+    clues = ClueFinder([*story.words, clue_words], attentions, graphs, _is_incremental(model))
+    oov_places = (story.tensors["input_ids"][0] == tokenizer.unk_token_id).nonzero().tolist()
+    return Explanation(
+        story=story.sentences,
+        sentences=story.words,
+        oov_positions=[(sentence + 1, place + 1) for sentence, place in oov_places],
+        ending=str(tokenizer.decode(list(ending_ids), skip_special_tokens=True, context=story.sentences)),
+        words=[_ending_word(output, story, graphs, step, word) for step, word in enumerate(words)],
+        log_probability=float(output.log_probabilities.sum()),
+        graphs=graphs,
+        attentions=attentions,
+        clues=clues.clues(),
+        links=clues.links(),
+        system={name: getattr(model.config, name) for name in ("story_encoder", "knowledge", "copy")},
+        notes=_notes(model, ending_ids, [story.words[sentence][place] for sentence, place in oov_places]),
+    )
+
+
+def _is_incremental(model: IncrementalEncoderForEndingGeneration) -> bool:
+    return model.config.story_encoder == "incremental"
+
+
+def _graphs(
+    tokenizer: IncrementalEncoderTokenizer, story: TokenizedStory, weights: torch.Tensor
+) -> list[list[list[GraphTriple]]]:
+    """Return the triples of each word of the story by weight, highest first."""
+    ids, mask = (story.tensors[name][0].cpu() for name in ("triple_ids", "triple_mask"))
+    return [
+        [
+            _graph(tokenizer, ids[number, place], mask[number, place], weights[number, place])
+            for place in range(len(words))
+        ]
+        for number, words in enumerate(story.words)
+    ]
+
+
+def _graph(
+    tokenizer: IncrementalEncoderTokenizer, ids: torch.Tensor, mask: torch.Tensor, weights: torch.Tensor
+) -> list[GraphTriple]:
+    triples = []
+    for (head, relation, tail), is_real, weight in zip(ids.tolist(), mask.tolist(), weights.tolist(), strict=True):
+        if is_real:
+            words = tokenizer.convert_ids_to_tokens([head, tail])
+            triples.append(GraphTriple(words[0], tokenizer.knowledge.relations[relation], words[1], weight))
+    return sorted(triples, key=lambda triple: -triple.weight)
+
+
+def _matrices(output: TeacherForcedOutput, lengths: list[int], is_incremental: bool) -> Iterator[AttentionMatrix]:
+    """Yield the attention matrices without padding; `lengths` are those of the sentences and, last, of the ending."""
+    ending = len(lengths)
+    sources: list[tuple[AttentionKind, torch.Tensor | None, torch.Tensor | None]] = [
+        ("state", output.encoder_state_attention, output.state_attention),
+        ("knowledge", output.encoder_knowledge_attention, output.knowledge_attention),
+    ]
+    for key in range(1, ending):
+        query = key + 1 if is_incremental else ending
+        for kind, of_encoder, of_ending in sources:
+            if of_encoder is None or of_ending is None:
+                continue
+            weights = of_ending[:, key - 1] if query == ending else of_encoder[query - 1]
+            weights = weights[: lengths[query - 1], : lengths[key - 1]]
+            yield AttentionMatrix(kind, query, key, weights.tolist())
+
+
+def _ending_word(
+    output: TeacherForcedOutput,
+    story: TokenizedStory,
+    graphs: list[list[list[GraphTriple]]] | None,
+    step: int,
+    word: str,
+) -> EndingWord:
+    log_probability = output.log_probabilities[step]
+    knowledge: dict[str, Any] = {}
+    if graphs is not None and output.knowledge_attention is not None:
+        knowledge = _knowledge_of(_weighted_words(story, output.knowledge_attention[step]), graphs)
+    return EndingWord(
+        word=word,
+        probability=float(log_probability.exp()),
+        log_probability=float(log_probability),
+        state_attention=_weighted_words(story, output.state_attention[step]),
+        copied=None if output.copy_shares is None else _weighted_words(story, output.copy_shares[step]),
+        **knowledge,
+    )
+
+
+def _weighted_words(story: TokenizedStory, weights: torch.Tensor) -> list[WeightedWord]:
+    """Return the words with a weight above 0 in [K, L], highest first."""
+    words = [
+        WeightedWord(number, position, word, float(weights[number - 1, position - 1]))
+        for number, sentence in enumerate(story.words, start=1)
+        for position, word in enumerate(sentence, start=1)
+    ]
+    return sorted((word for word in words if word.weight > 0), key=lambda word: -word.weight)
+
+
+def _knowledge_of(words: list[WeightedWord], graphs: list[list[list[GraphTriple]]]) -> dict[str, Any]:
+    """Return the fields of an [`EndingWord`] that follow from its knowledge attention to `words`."""
+    filled = [word for word in words if graphs[word.sentence - 1][word.position - 1]]
+    triples = [
+        _weighted_triple(word, triple) for word in filled for triple in graphs[word.sentence - 1][word.position - 1]
+    ]
+    empty = sum(word.weight for word in words) - sum(word.weight for word in filled)
+    return {
+        "knowledge_attention": filled,
+        "empty_graph_attention": max(0.0, empty),
+        "triple_attention": sorted(triples, key=lambda triple: -triple.weight),
+    }
+
+
+def _weighted_triple(word: WeightedWord, triple: GraphTriple) -> WeightedTriple:
+    return WeightedTriple(
+        sentence=word.sentence,
+        position=word.position,
+        word=word.word,
+        head=triple.head,
+        relation=triple.relation,
+        tail=triple.tail,
+        weight=word.weight * triple.weight,
+    )
+
+
+def _notes(
+    model: IncrementalEncoderForEndingGeneration, ending_ids: Sequence[int], oov_words: Sequence[str]
+) -> list[str]:
+    notes = []
+    if not _is_incremental(model):
+        notes.append(
+            "This system encodes sentences without attention to one another: there is no chain of clues between "
+            "them. Its ending attends to all sentences at once, and weights are shares of the whole story."
+        )
+    if model.config.story_encoder == "hierarchical":
+        notes.append("A weight is that of the sentence times that of the word in it.")
+    if model.config.knowledge is None:
+        notes.append("This system reads no knowledge: there are no graphs and no triples.")
+    if oov_words:
+        notes.append(f"Out of the vocabulary, read as unknown words: {', '.join(dict.fromkeys(oov_words))}.")
+    if ending_ids[-1] != model.config.eos_token_id:
+        notes.append("The ending was cut off at the maximum length, before its end symbol.")
+    return notes
