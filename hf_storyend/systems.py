@@ -1,4 +1,4 @@
-"""The systems that can be trained and compared, by name: each is a choice of configuration."""
+"""Registry of the systems that can be trained and compared: the paper's, and IE+MSA with a copy mechanism."""
 
 from __future__ import annotations
 
@@ -14,7 +14,15 @@ GRAPH, CONTEXTUAL = "graph_attention", "contextual_attention"
 @dataclass(frozen=True)
 class System:
     """
-    A name, a line about it, what it sets in the model's configuration and, where the paper has it, its name there.
+    A system: a set of model configuration values with a name.
+
+    Args:
+        name: Name in options: the paper's, in lower case with hyphens.
+        description: One line for lists.
+        story_encoder: `"sequence"`, `"hierarchical"` or `"incremental"`.
+        knowledge: `"graph_attention"`, `"contextual_attention"`, or None for no knowledge.
+        copy: Whether the system has a copy mechanism.
+        paper_name: Name in the paper's tables; None if the paper does not have the system.
     """
 
     name: str
