@@ -17,7 +17,7 @@ import yaml
 
 from hf_storyend import IncrementalEncoderForEndingGeneration, StoryEndingPipeline
 from hf_storyend.data.stories import embedded_stories
-from hf_storyend.evaluation import EvaluationOptions, evaluate_pretrained, save_evaluation
+from hf_storyend.evaluation import EvaluateOptions, evaluate
 from hf_storyend.half_precision import save_compact
 from hf_storyend.hub import render_card_of
 from hf_storyend.modeling import IncrementalEncoderTokenizer
@@ -100,15 +100,13 @@ def describe_runs(recipe: dict, output: Path) -> str:
 
 def measure(model: Path, prepared: Path, cloze: str | None, last_run: Path, output: Path) -> dict[str, float]:
     """What the card tells, into the directory of the model it is about: facts of the last run, validation and test."""
-    validation = evaluate_pretrained(str(model), str(prepared), split="validation")
+    stories = {"model": str(model), "data_dir": str(prepared)}
+    validation = evaluate(EvaluateOptions(**stories, split="validation", bootstrap_samples=0))
     facts = json.loads((last_run / "metrics.json").read_text(encoding="utf-8"))["run"]
     measured = {"run": facts, "validation": validation.metrics}
     (output / "metrics.json").write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
-    test = evaluate_pretrained(
-        str(model), str(prepared), cloze=cloze, options=EvaluationOptions(bootstrap_samples=1000)
-    )
-    save_evaluation(test, output, name="default model", dataset_id="rocstories", split="test")
-    return test.metrics
+    names = {"name": "default model", "dataset_id": "rocstories"}
+    return evaluate(EvaluateOptions(**stories, cloze=cloze, output_dir=str(output), **names)).metrics
 
 
 def write_card(model: Path, measured: Path, runs: str) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from .evaluation import EvaluationOptions, evaluate_pretrained, save_evaluation
+from .evaluation import EvaluateOptions, evaluate
 from .files import atomic_write
 from .systems import SYSTEMS, find_system
 from .training import TrainingOptions, load_training_data, train
@@ -33,7 +33,7 @@ _COLUMNS = {
     "bleu_2": "BLEU-2",
     "distinct_2": "distinct-2",
 }
-_FLOORS = {"constant_ending": "one constant ending", "last_sentence": "copy of the last sentence"}
+_BASELINES = {"constant_ending": "one constant ending", "last_sentence": "copy of the last sentence"}
 
 
 def markdown_table(comparison: dict[str, Any]) -> str:
@@ -47,9 +47,11 @@ def markdown_table(comparison: dict[str, Any]) -> str:
         own = [f"{result['parameters']:,}", "not measured" if rate is None else f"{rate:.1f}"]
         lines.append(_row([find_system(name).paper_name or name, *_cells(result["metrics"]), *own, *paper]))
     first = next(iter(systems.values()))
-    for name, title in _FLOORS.items():
-        if name in first["floors"]:
-            lines.append(_row([title, *_cells(first["floors"][name]), *["-"] * 5]))
+    # Results of older versions call them floors.
+    baselines = first.get("trivial_baselines") or first.get("floors", {})
+    for name, title in _BASELINES.items():
+        if name in baselines:
+            lines.append(_row([title, *_cells(baselines[name]), *["-"] * 5]))
     note = (
         f"{first['num_stories']:,} stories ({comparison['split']}); each system was given {comparison['budget']}. "
         "BLEU: sacrebleu, lower-cased, 13a. The paper's perplexity is a sampled one. "
@@ -158,23 +160,26 @@ def _result_of(
     say(f"{name}: training.")
     train(training)
     say(f"{name}: evaluating on {options.split}.")
-    evaluation = evaluate_pretrained(
-        str(directory),
-        str(data),
-        split=options.split,
-        options=EvaluationOptions(
+    evaluation = evaluate(
+        EvaluateOptions(
+            model=str(directory),
+            data_dir=str(data),
+            split=options.split,
+            output_dir=str(directory / options.split),
             batch_size=training.per_device_eval_batch_size,
-            generation=options.generation,
             max_stories=options.max_stories,
+            bootstrap_samples=0,
+            name=name,
+            dataset_id=data.name,
             seed=training.seed,
-        ),
+            **options.generation,
+        )
     )
-    save_evaluation(evaluation, directory / options.split, name=name, dataset_id=data.name, split=options.split)
     run = json.loads((directory / "metrics.json").read_text(encoding="utf-8"))["run"]
     result = {
         "asked": asked,
         "metrics": evaluation.metrics,
-        "floors": evaluation.floors,
+        "trivial_baselines": evaluation.trivial_baselines,
         "num_stories": evaluation.num_stories,
         "parameters": run["parameters"],
         "updates": run["updates"],

@@ -76,7 +76,7 @@ def test_its_card_has_measured_numbers_and_twenty_endings_that_it_writes(loaded)
     model, tokenizer = loaded
     card = (DIRECTORY / "README.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| ([^|]+) \| [^|]* \| ([^|]*) \|$", card, flags=re.MULTILINE))
-    for metric in ("Perplexity, full softmax", "BLEU-1", "BLEU-2", "Distinct-2, %", "Endings with a repeated pair"):
+    for metric in ("Perplexity, full softmax", "BLEU-1", "BLEU-2", "Distinct-2, %", "Endings with a repeated bigram"):
         (value,) = [value for name, value in rows.items() if name.startswith(metric) and "cased" not in name]
         assert float(value) >= 0
     shown = card.split("endings, not picked")[1].split("## Limitations")[0]

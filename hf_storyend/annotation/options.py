@@ -21,7 +21,9 @@ class AnnotationSampleOptions:
         "the same stories in the same order. Default: endings that the package's model generates for its own stories.",
     )
     output_dir: str = option("human", "Directory to write; it must be new or empty.")
-    name: tuple[str, ...] = option((), "Name of the system of each file; default: the names of the files.")
+    names: tuple[str, ...] = option(
+        (), "Name of the system of each file; default: the names of the files.", flag="name"
+    )
     num_stories: int | None = option(None, "Stories to sample; default: 200, as in the paper, or all if fewer.")
     num_annotators: int = option(3, "Annotators of every ending, an odd number.")
     references: bool = option(False, "Score the `reference` endings, too, blinded like a system.")
@@ -40,7 +42,7 @@ class AnnotationReportOptions:
     sheets: tuple[str, ...] = option(
         (), "Scored sheets of all annotators, as in `--sheets *.csv`; default: those in `sheets/` beside the key."
     )
-    more_sheets: tuple[str, ...] = option((), "More scored sheets.", positional=True)
+    more_sheets: tuple[str, ...] = option((), "More scored sheets.", positional=True, metavar="SHEETS")
     output_dir: str | None = option(
         None, "Directory for `report.md`, `report.json` and `scores.png`; default: nothing is saved."
     )

@@ -19,11 +19,10 @@ def endings_or_default(
     if paths:
         yield list(paths)
         return
-    from hf_storyend import default_model
-    from hf_storyend.evaluation import EvaluationOptions, evaluate_pretrained
+    from hf_storyend.evaluation import EvaluateOptions, evaluate
 
-    options = EvaluationOptions(max_stories=max_stories, num_seeds=0, bootstrap_samples=0)
-    written = evaluate_pretrained(default_model(), data, split=split, options=options).endings
+    options = EvaluateOptions(data_dir=data, split=split, max_stories=max_stories, num_seeds=0, bootstrap_samples=0)
+    written = evaluate(options).endings
     with TemporaryDirectory() as folder:
         path = Path(folder) / f"{DEFAULT_MODEL}.jsonl"
         path.write_text("".join(json.dumps(record) + "\n" for record in written), encoding="utf-8")

@@ -60,32 +60,33 @@ def evaluate(
     model_name = find_model(model)
     from accelerate import Accelerator
 
-    from hf_storyend.evaluation import EvaluationOptions, evaluate_pretrained, save_evaluation
+    from hf_storyend.evaluation import EvaluateOptions
+    from hf_storyend.evaluation import evaluate as run
 
-    generation = {
-        "num_beams": num_beams,
-        "no_repeat_ngram_size": no_repeat_ngram_size,
-        "max_new_tokens": max_new_tokens,
-    }
-    options = EvaluationOptions(
+    options = EvaluateOptions(
+        model=model_name,
+        data_dir=data,
+        split=split,
+        output_dir=None if output is None else str(output),
         batch_size=batch_size,
-        generation={option: value for option, value in generation.items() if value is not None},
+        num_beams=num_beams,
+        no_repeat_ngram_size=no_repeat_ngram_size,
+        max_new_tokens=max_new_tokens,
         max_stories=max_stories,
         num_seeds=num_seeds,
         num_relation_names=num_relation_names,
         bootstrap_samples=confidence,
+        cloze=None if cloze is None else str(cloze),
+        baseline=None if baseline is None else str(baseline),
         constant_ending=constant_ending,
+        name=name,
+        dataset_id=dataset_id,
     )
     accelerator = Accelerator()
-    result = evaluate_pretrained(
-        model_name, data, split=split, accelerator=accelerator, cloze=cloze, baseline=baseline, options=options
-    )
+    result = run(options, accelerator=accelerator)
     if not accelerator.is_main_process:
         return
-    title = name or Path(model_name).name
-    if output is not None:
-        save_evaluation(result, output, name=title, dataset_id=dataset_id or Path(data).stem, split=split)
     if as_json:
         typer.echo(result.to_json())
         return
-    print_page(result.to_markdown(title))
+    print_page(result.to_markdown(name or Path(model_name).name))

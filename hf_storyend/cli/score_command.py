@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from .endings import endings_or_default
 from .models import find_model
 from .options import AsJson, Baseline, Confidence, ConstantEnding, Data, DatasetId, MaxStories, Split
 from .pages import print_page
-from .system_names import names_of_files
 
 
 def score(
@@ -48,33 +45,25 @@ def score(
 
     Example: `storyend score --endings theirs.txt --endings ours.jsonl --data rocstories --name theirs --name ours`
     """
-    from hf_storyend.evaluation import EvaluationOptions, compare_in_table, save_evaluation, score_files
+    from hf_storyend.evaluation import ScoreOptions, compare_in_table
+    from hf_storyend.evaluation import score as run
 
-    options = EvaluationOptions(max_stories=max_stories, bootstrap_samples=confidence, constant_ending=constant_ending)
-    with endings_or_default(endings, data, split, max_stories) as files:
-        results = score_files(
-            dict(zip(_checked_names(name, files, output), files, strict=True)),
-            data,
+    results = run(
+        ScoreOptions(
+            endings=tuple(map(str, endings or ())),
+            data_dir=data,
             split=split,
-            model_name=None if model is None else find_model(model),
-            baseline=baseline,
-            options=options,
+            names=tuple(name or ()),
+            model=None if model is None else find_model(model),
+            output_dir=None if output is None else str(output),
+            max_stories=max_stories,
+            bootstrap_samples=confidence,
+            baseline=None if baseline is None else str(baseline),
+            constant_ending=constant_ending,
+            dataset_id=dataset_id,
         )
-    if output is not None:
-        for title, result in results.items():
-            dataset = dataset_id or Path(data).stem
-            save_evaluation(result, output / title, name=title, dataset_id=dataset, split=split)
+    )
     if as_json:
         typer.echo(json.dumps({title: result.to_dict() for title, result in results.items()}, indent=1))
         return
     print_page(compare_in_table(results))
-
-
-def _checked_names(names: list[str] | None, files: Sequence[Path], output: Path | None) -> list[str]:
-    """What the systems of the files are called; where results are written, a directory has that name."""
-    names = names or names_of_files(files)
-    if len(names) != len(files) or len(set(names)) < len(names):
-        raise ValueError(f"`--name` must give {len(files)} different names, one for each file; got {names}.")
-    if output is not None and any(Path(title).name != title for title in names):
-        raise ValueError(f"`--name` must be names that can be directories inside {output}; got {names}.")
-    return names

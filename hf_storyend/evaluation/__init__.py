@@ -1,24 +1,37 @@
-"""Numbers about story endings: those of a model, and those that any system wrote."""
+"""Evaluation: metrics of models and of endings by any system, with confidence intervals and significance tests."""
 
-from .evaluate import evaluate, evaluate_pretrained, score_files
-from .options import EvaluationOptions
-from .results import METRIC_TITLES, Evaluation, compare_in_table, save_evaluation
-from .scoring import EndingScorer, compare_with_baseline, load_split, read_endings, score_endings
-from .story_cloze import cloze_accuracy
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "METRIC_TITLES",
-    "EndingScorer",
-    "Evaluation",
-    "EvaluationOptions",
-    "cloze_accuracy",
-    "compare_in_table",
-    "compare_with_baseline",
-    "evaluate",
-    "evaluate_pretrained",
-    "load_split",
-    "read_endings",
-    "save_evaluation",
-    "score_endings",
-    "score_files",
-]
+from ..lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from .likelihood import cloze_accuracy
+    from .loading import load_split, name_systems, read_endings
+    from .options import EvaluateOptions, EvaluationOptions, ScoreOptions
+    from .results import METRIC_TITLES, Evaluation, compare_in_table, save_evaluation
+    from .run import endings_files, evaluate, evaluate_model, score
+    from .scoring import EndingScorer, compare_with_baseline, score_endings
+
+__getattr__, __dir__, __all__ = lazy_exports(
+    __name__,
+    {
+        "METRIC_TITLES": ".results",
+        "EndingScorer": ".scoring",
+        "EvaluateOptions": ".options",
+        "Evaluation": ".results",
+        "EvaluationOptions": ".options",
+        "ScoreOptions": ".options",
+        "cloze_accuracy": ".likelihood",
+        "compare_in_table": ".results",
+        "compare_with_baseline": ".scoring",
+        "endings_files": ".run",
+        "evaluate": ".run",
+        "evaluate_model": ".run",
+        "load_split": ".loading",
+        "name_systems": ".loading",
+        "read_endings": ".loading",
+        "save_evaluation": ".results",
+        "score": ".run",
+        "score_endings": ".scoring",
+    },
+)

@@ -124,7 +124,7 @@ class ScoreOptions:
     )
     data_dir: str = option("embedded", _DATA_DIR)
     split: str = option("test", "Split that the endings belong to.")
-    name: tuple[str, ...] = option((), "Name of each system in tables; default: the names of the files.")
+    names: tuple[str, ...] = option((), "Name of each system in tables; default: the names of the files.", flag="name")
     model: str | None = option(
         None, "Model directory or Hub name whose knowledge graph measures the use of knowledge; default: not measured."
     )

@@ -1,4 +1,4 @@
-"""An evaluation on disk: numbers, table, endings, and what the Hub reads."""
+"""The result of an evaluation: metrics and endings, as tables, as JSON, and as files that the Hub reads."""
 
 from __future__ import annotations
 
@@ -23,75 +23,84 @@ METRIC_TITLES = {
     "rouge_l": "ROUGE-L",
     "distinct_1": "Distinct-1, %",
     "distinct_2": "Distinct-2, %",
-    "repetition": "Endings with a repeated pair of words, %",
-    "length": "Words and marks an ending",
+    "repetition": "Endings with a repeated bigram, %",
+    "length": "Tokens per ending",
     "context_copies": "Endings that copy a context sentence, %",
-    "recited": "Endings that stand word for word among the training endings, %",
+    "training_overlap": "Endings identical to a training ending, %",
     "knowledge_use": "Words that are a tail of a context triple, %",
-    "knowledge_use_content": "... of the words that the knowledge knows, %",
+    "knowledge_use_content": "... among words of the knowledge graph, %",
     "cloze_accuracy": "Story Cloze accuracy, %",
     "cloze_accuracy_normalised": "Story Cloze accuracy, by mean log likelihood, %",
-    "stories_per_second": "Stories a second",
+    "stories_per_second": "Stories per second",
 }
-_FLOOR_TITLES = {
+# Names that older versions wrote into result files.
+_OLD_METRICS = {"recited": "training_overlap"}
+_BASELINE_TITLES = {
     "constant_ending": "one constant ending",
     "last_sentence": "copy of the last sentence",
     "reference": "people",
 }
 
 
+def current_metrics(metrics: Mapping[str, float]) -> dict[str, float]:
+    """Rename the metrics of older result files."""
+    return {_OLD_METRICS.get(name, name): value for name, value in metrics.items()}
+
+
 @dataclass
 class Evaluation:
     """
-    Numbers about a system and the endings it wrote. BLEU, ROUGE-L and shares are percents from 0 to 100.
+    Metrics of a system, and its endings. BLEU, ROUGE-L and shares are percentages.
 
     Args:
-        metrics: By flat, stable names, those of `METRIC_TITLES`.
-        endings: For each story, in order, `row`, `context`, `reference` and `ending`; of a model also the `loss` of
+        metrics: Values by the names in `METRIC_TITLES`.
+        endings: For each story, in order, `row`, `context`, `reference` and `ending`; for a model also the `loss` of
             the reference, summed over its `num_words`.
         intervals: 95 % confidence intervals of metrics, as (low, high).
-        floors: Metrics of trivial systems, and of the references themselves.
-        significance: Comparison with a baseline: for each metric its value there, `baseline`, and the `p_value`.
-        signatures: What sacrebleu says of how it computed each BLEU.
-        constant_ending: What the trivial system writes.
-        num_stories: How many stories the numbers are about.
+        trivial_baselines: Metrics of trivial baselines and of the references themselves.
+        significance: Paired tests against a baseline: for each metric the `baseline`'s value and the `p_value`.
+        signatures: sacrebleu's signature of each BLEU score.
+        constant_ending: Ending of the constant baseline.
+        num_stories: Number of stories.
     """
 
     metrics: dict[str, float]
     endings: list[dict[str, Any]] = field(default_factory=list)
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
-    floors: dict[str, dict[str, float]] = field(default_factory=dict)
+    trivial_baselines: dict[str, dict[str, float]] = field(default_factory=dict)
     significance: dict[str, dict[str, float]] = field(default_factory=dict)
     signatures: dict[str, str] = field(default_factory=dict)
     constant_ending: str | None = None
     num_stories: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """All but the endings, as JSON can hold it."""
+        """Return all but the endings, ready for JSON."""
         return {
             "num_stories": self.num_stories,
             "metrics": self.metrics,
             "intervals": {name: list(bounds) for name, bounds in self.intervals.items()},
-            "floors": self.floors,
+            "trivial_baselines": self.trivial_baselines,
             "significance": self.significance,
             "signatures": self.signatures,
             "constant_ending": self.constant_ending,
         }
 
     def to_json(self) -> str:
-        """All but the endings, as text."""
+        """Return all but the endings as JSON."""
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False)
 
     def to_markdown(self, name: str = "system") -> str:
-        """A table of metrics with the trivial systems beside this one, and how BLEU was computed."""
+        """Return a Markdown table with the trivial baselines beside the system."""
         return compare_in_table({name: self})
 
 
 def compare_in_table(evaluations: Mapping[str, Evaluation]) -> str:
-    """Systems that were evaluated on the same stories in one Markdown table, the trivial systems beside them."""
+    """Return a Markdown table of systems that were evaluated on the same stories, and of the trivial baselines."""
     first = next(iter(evaluations.values()))
     columns = {name: _cells(evaluation) for name, evaluation in evaluations.items()}
-    columns |= {_FLOOR_TITLES[name]: _cells(Evaluation(metrics)) for name, metrics in first.floors.items()}
+    columns |= {
+        _BASELINE_TITLES[name]: _cells(Evaluation(metrics)) for name, metrics in first.trivial_baselines.items()
+    }
     used = {metric for cells in columns.values() for metric in cells}
     lines = [_row(f"{first.num_stories} stories", *columns), "| --- |" + " ---: |" * len(columns)]
     for metric, title in METRIC_TITLES.items():
@@ -120,7 +129,7 @@ def _significance_table(name: str, evaluation: Evaluation) -> list[str]:
 
 
 def _notes(evaluation: Evaluation) -> list[str]:
-    notes = ["- BLEU, ROUGE-L and shares are percents"]
+    notes = ["- BLEU, ROUGE-L and shares are percentages"]
     notes += [f"- {METRIC_TITLES[name]}: `{signature}`" for name, signature in evaluation.signatures.items()]
     if evaluation.constant_ending is not None:
         notes.append(f"- the constant ending: {_escaped(evaluation.constant_ending)}")
@@ -134,11 +143,11 @@ def _row(*cells: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text that can neither end a cell nor start an HTML element."""
+    """Escape text so that it neither ends a cell nor starts an HTML element."""
     return " ".join(text.split()).replace("|", r"\|").replace("<", r"\<")
 
 
-# What the Hub calls the kinds of metrics; the others go by their own names.
+# Metric types of the Hub; other metrics keep their names.
 _METRIC_TYPES = {
     "sampled_perplexity": "perplexity",
     "bleu_1": "bleu",
@@ -149,12 +158,12 @@ _METRIC_TYPES = {
     "cloze_accuracy": "accuracy",
     "cloze_accuracy_normalised": "accuracy",
 }
-# Not about the model, but about the machine or about another metric.
-_LEFT_OUT = ("stories_per_second", "sampled_perplexity_std")
+# They describe the machine or another metric, not the model.
+_NOT_PUBLISHED = ("stories_per_second", "sampled_perplexity_std")
 
 
 def model_index(evaluation: Evaluation, model_name: str, dataset_id: str, split: str) -> str:
-    """The block `model-index` of a model card, as YAML; it goes between the `---` lines at the top."""
+    """Return the block `model-index` of a model card as YAML, to be put between its `---` lines."""
     results = [
         EvalResult(
             task_type="text-generation",
@@ -174,8 +183,9 @@ def model_index(evaluation: Evaluation, model_name: str, dataset_id: str, split:
 
 def eval_results(evaluation: Evaluation, dataset_id: str) -> str:
     """
-    What a model's repository has in `.eval_results/NAME.yaml`: each metric as a task of the dataset `dataset_id`. The
-    Hub shows them where that dataset declares itself a benchmark with tasks of these names.
+    Return the content of a model's `.eval_results/NAME.yaml`: each metric as a task of the dataset `dataset_id`.
+
+    The Hub shows them if that dataset declares itself a benchmark with tasks of these names.
     """
     today = datetime.now(UTC).date().isoformat()
     entries = [
@@ -192,24 +202,23 @@ def eval_results(evaluation: Evaluation, dataset_id: str) -> str:
 
 
 def _published(evaluation: Evaluation) -> dict[str, float]:
-    return {name: value for name, value in evaluation.metrics.items() if name not in _LEFT_OUT}
+    return {name: value for name, value in evaluation.metrics.items() if name not in _NOT_PUBLISHED}
 
 
 def save_evaluation(
-    evaluation: Evaluation, folder: str | Path, *, name: str, dataset_id: str, split: str = "test"
+    evaluation: Evaluation, output_dir: str | Path, *, name: str, dataset_id: str, split: str = "test"
 ) -> None:
     """
-    Write `evaluation.json`, the table `evaluation.md`, `endings.jsonl` with a story and its ending a line,
-    `model_index.yaml` for the model card and `.eval_results/storyend.yaml`, replacing what is there of these.
+    Write `evaluation.json`, the table `evaluation.md`, `endings.jsonl`, `model_index.yaml` for the model card and
+    `.eval_results/storyend.yaml`. Existing files of these names are replaced.
 
     Args:
-        evaluation: What to write.
-        folder: Where to; made if it is not there.
-        name: What the system is called.
-        dataset_id: What the stories are called, best their id on the Hub.
-        split: Which of their splits it was.
+        evaluation: The evaluation.
+        output_dir: Directory to write to; it is created if needed.
+        name: Name of the system.
+        dataset_id: Name of the stories, preferably their Hub id.
+        split: Split of the stories.
     """
-    folder = Path(folder)
     files = {
         "evaluation.json": evaluation.to_json() + "\n",
         "evaluation.md": evaluation.to_markdown(name),
@@ -220,6 +229,6 @@ def save_evaluation(
         lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in evaluation.endings]
         files["endings.jsonl"] = "".join(lines)
     for file, content in files.items():
-        path = folder / file
+        path = Path(output_dir) / file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Whether a difference could be chance: bootstrap intervals, and paired tests between two systems."""
+"""Statistical significance: bootstrap confidence intervals, and paired permutation tests between two systems."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from typing import Any
 import numpy as np
 from sacrebleu.significance import PairedTest
 
-from .metrics import BLEU_KINDS, Ratio, bleu_metric
+from .text_metrics import BLEU_VARIANTS, Ratio, bleu_metric
 
-# Resamples computed at a time: enough to be quick, few enough to stay small in memory.
+# Resamples computed at a time: a compromise between speed and memory.
 _BATCH = 100
 
 Intervals = dict[str, tuple[float, float]]
 
 
 def bleu_intervals(endings: Sequence[str], references: Sequence[str], num_resamples: int) -> Intervals:
-    """95 % confidence intervals of the BLEU scores, by sacrebleu's bootstrap."""
-    _check_number(len(endings))
+    """Return 95 % confidence intervals of the BLEU scores by sacrebleu's bootstrap."""
+    _check_num_stories(len(endings))
     intervals = {}
-    for name in BLEU_KINDS:
-        # A test of one system is its interval alone.
+    for name in BLEU_VARIANTS:
+        # Without a second system, the test gives the interval alone.
         own = _bleu_test(name, [("system", endings)], references, "bs", num_resamples)[0]
         intervals[name] = (float(own.mean - own.ci), float(own.mean + own.ci))
     return intervals
 
 
 def ratio_intervals(ratios: Mapping[str, Ratio], num_resamples: int, seed: int = 0) -> Intervals:
-    """95 % confidence intervals of ratios by bootstrap over stories."""
+    """Return 95 % confidence intervals of ratios by bootstrap over stories."""
     stats = _scipy_stats()
     intervals = {}
     for name, ratio in ratios.items():
         rows = np.arange(len(ratio.numerators))
-        _check_number(len(rows))
+        _check_num_stories(len(rows))
         bounds = stats.bootstrap(
             (rows,),
             lambda chosen, axis=-1, ratio=ratio: ratio.over(chosen),
@@ -51,12 +51,12 @@ def ratio_intervals(ratios: Mapping[str, Ratio], num_resamples: int, seed: int =
 def compare_bleu(
     endings: Sequence[str], baseline: Sequence[str], references: Sequence[str], num_resamples: int
 ) -> dict[str, dict[str, float]]:
-    """For each BLEU score the baseline's, and the p-value of sacrebleu's paired approximate randomisation."""
+    """Return for each BLEU score the `baseline`'s and the `p_value` of sacrebleu's approximate randomisation test."""
     results = {}
-    for name in BLEU_KINDS:
+    for name in BLEU_VARIANTS:
         systems = [("baseline", baseline), ("system", endings)]
         other, own = _bleu_test(name, systems, references, "ar", num_resamples)
-        # sacrebleu counts only larger differences, so that no difference at all would look significant.
+        # sacrebleu counts strictly larger differences: a difference of zero would look significant.
         p_value = 1.0 if own.score == other.score else own.p_value
         results[name] = {"baseline": float(other.score), "p_value": float(p_value)}
     return results
@@ -65,12 +65,14 @@ def compare_bleu(
 def compare_ratios(
     ratios: Mapping[str, Ratio], baseline: Mapping[str, Ratio], num_resamples: int, seed: int = 0
 ) -> dict[str, dict[str, float]]:
-    """For each ratio that both have, the baseline's value and the p-value of a paired permutation test."""
+    """Return for each ratio of both systems, the `baseline`'s and the `p_value` of a paired permutation test."""
     stats = _scipy_stats()
     results = {}
-    for name in (name for name in ratios if name in baseline):
-        own, other = ratios[name], baseline[name]
-        both = _joined(own, other)
+    for name, own in ratios.items():
+        if name not in baseline:
+            continue
+        other = baseline[name]
+        both = _concatenate(own, other)
         num_stories = len(own.numerators)
         test = stats.permutation_test(
             (np.arange(num_stories), np.arange(num_stories, 2 * num_stories)),
@@ -85,9 +87,11 @@ def compare_ratios(
     return results
 
 
-def _joined(own: Ratio, other: Ratio) -> Ratio:
+def _concatenate(own: Ratio, other: Ratio) -> Ratio:
     if len(own.numerators) != len(other.numerators):
-        raise ValueError(f"The systems have {len(own.numerators)} and {len(other.numerators)} endings: not paired.")
+        raise ValueError(
+            f"The systems have {len(own.numerators)} and {len(other.numerators)} endings: they can't be paired."
+        )
     return Ratio(
         np.concatenate((own.numerators, other.numerators)),
         np.concatenate((own.denominators, other.denominators)),
@@ -97,15 +101,19 @@ def _joined(own: Ratio, other: Ratio) -> Ratio:
 
 
 def _bleu_test(
-    name: str, systems: list[tuple[str, Sequence[str]]], references: Sequence[str], kind: str, num_resamples: int
+    name: str, systems: list[tuple[str, Sequence[str]]], references: Sequence[str], test_type: str, num_resamples: int
 ) -> list[Any]:
     test = PairedTest(
-        systems, {"BLEU": bleu_metric(*BLEU_KINDS[name])}, [list(references)], test_type=kind, n_samples=num_resamples
+        systems,
+        {"BLEU": bleu_metric(*BLEU_VARIANTS[name])},
+        [list(references)],
+        test_type=test_type,
+        n_samples=num_resamples,
     )
     return test()[1]["BLEU"]
 
 
-def _check_number(num_stories: int) -> None:
+def _check_num_stories(num_stories: int) -> None:
     if num_stories < 2:
         raise ValueError("Confidence intervals need two stories or more; there is one.")
 

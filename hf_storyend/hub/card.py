@@ -11,7 +11,7 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 import hf_storyend
 
-from ..evaluation.results import METRIC_TITLES, Evaluation, model_index
+from ..evaluation.results import METRIC_TITLES, Evaluation, current_metrics, model_index
 from ..systems import SYSTEMS, System, find_system
 
 NOT_MEASURED = "not measured"
@@ -170,7 +170,7 @@ def _parse_results(index: str) -> list[EvalResult]:
 
 
 def _measured(metrics: dict[str, float] | None) -> dict[str, str]:
-    metrics = metrics or {}
+    metrics = current_metrics(metrics or {})
     return {
         title: f"{metrics[name]:.4g}" if name in metrics else NOT_MEASURED
         for name, title in METRIC_TITLES.items()

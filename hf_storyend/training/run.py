@@ -19,8 +19,8 @@ from typing import Any
 
 import torch
 
-from ..data.collator import StoryCollator
-from ..evaluation import Evaluation, EvaluationOptions, evaluate
+from ..data.batching import StoryCollator
+from ..evaluation import Evaluation, EvaluationOptions, evaluate_model
 from ..files import atomic_directory
 from ..modeling import EndingGenerationOutput, IncrementalEncoderForEndingGeneration
 from .checkpoints import (
@@ -192,7 +192,7 @@ class TrainingRun:
             max_stories=max_stories,
         )
         with usable_weights(self.module, self.accelerator) as bare, self.accelerator.autocast():
-            evaluation = evaluate(
+            evaluation = evaluate_model(
                 bare, self.data.tokenizer, stories, tokenised, accelerator=self.accelerator, options=options
             )
         numbers = {f"eval_{name}": value for name, value in evaluation.metrics.items()}

@@ -66,5 +66,5 @@ def test_wrong_names_are_refused():
 
 
 def test_a_rate_that_was_not_measured_is_called_so():
-    result = {"metrics": {}, "floors": {}, "num_stories": 1, "parameters": 5, "stories_per_second": None, "device": ""}
+    result = {"metrics": {}, "trivial_baselines": {}, "num_stories": 1, "parameters": 5, "stories_per_second": None, "device": ""}
     assert "not measured" in markdown_table({"systems": {"ie": result}, "split": "test", "budget": "nothing"})

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_storyend.evaluation import EndingScorer, EvaluationOptions, score_endings
-from hf_storyend.evaluation.metrics import (
+from hf_storyend.evaluation.scoring import best_constant_ending
+from hf_storyend.evaluation.text_metrics import (
     Ratio,
-    best_constant_ending,
     distinct,
     has_repetition,
     is_copy,
     rouge_l,
-    words_of,
+    tokenize,
 )
 
 STORIES = Dataset.from_list(
@@ -58,7 +58,7 @@ def test_bleu_is_that_of_sacrebleu(ending):
 def test_spaces_around_marks_make_no_difference():
     natural = ["The cake was burnt.", "Tom didn't like it, at all.", "We bought a cat."]
     assert EndingScorer(STORIES).metrics(natural)["bleu_2_cased"] == pytest.approx(100)
-    assert words_of("Tom didn't like it , at all .") == words_of("Tom didn't like it, at all.")
+    assert tokenize("Tom didn't like it , at all .") == tokenize("Tom didn't like it, at all.")
 
 
 @pytest.mark.parametrize(
@@ -83,10 +83,10 @@ def test_repetition_is_a_pair_of_words_twice():
 
 
 def test_copies_are_whole_sentences_but_for_case_and_marks():
-    context = [words_of("We saw mice."), words_of("They ran.")]
-    assert is_copy(words_of("WE saw mice!"), context)
-    assert not is_copy(words_of("We saw"), context)
-    assert not is_copy(words_of("."), [["!"]])
+    context = [tokenize("We saw mice."), tokenize("They ran.")]
+    assert is_copy(tokenize("WE saw mice!"), context)
+    assert not is_copy(tokenize("We saw"), context)
+    assert not is_copy(tokenize("."), [["!"]])
 
 
 def test_distinct():
@@ -134,11 +134,13 @@ def test_score_endings_gives_everything_in_order():
 
 def test_trivial_systems_and_people_stand_beside_it():
     result = score_endings(STORIES, ENDINGS, options=EvaluationOptions(constant_ending="Tom was sad ."))
-    assert list(result.floors) == ["constant_ending", "last_sentence", "reference"]
+    assert list(result.trivial_baselines) == ["constant_ending", "last_sentence", "reference"]
     scorer = EndingScorer(STORIES)
-    assert result.floors["constant_ending"] == scorer.metrics(["Tom was sad."] * 3)
-    assert result.floors["last_sentence"] == scorer.metrics(["She fell asleep.", "It was long.", "We saw mice."])
-    assert result.floors["reference"]["bleu_2_cased"] == pytest.approx(100)
+    assert result.trivial_baselines["constant_ending"] == scorer.metrics(["Tom was sad."] * 3)
+    assert result.trivial_baselines["last_sentence"] == scorer.metrics(
+        ["She fell asleep.", "It was long.", "We saw mice."]
+    )
+    assert result.trivial_baselines["reference"]["bleu_2_cased"] == pytest.approx(100)
     table = result.to_markdown("ours")
     assert "| 3 stories | ours | one constant ending | copy of the last sentence | people |" in table
     assert "Tom was sad ." in table
@@ -188,7 +190,7 @@ def test_recited_endings_stand_word_for_word_among_the_training_endings():
         training_endings=["We got wet.", "No!"],
         options=EvaluationOptions(constant_ending="Yes."),
     )
-    assert result.metrics["recited"] == pytest.approx(100 / 3)
-    assert result.floors["reference"]["recited"] == pytest.approx(200 / 3)
-    assert result.floors["constant_ending"]["recited"] == 0
-    assert "recited" not in score_endings(stories, ["a", "b", "c"]).metrics
+    assert result.metrics["training_overlap"] == pytest.approx(100 / 3)
+    assert result.trivial_baselines["reference"]["training_overlap"] == pytest.approx(200 / 3)
+    assert result.trivial_baselines["constant_ending"]["training_overlap"] == 0
+    assert "training_overlap" not in score_endings(stories, ["a", "b", "c"]).metrics

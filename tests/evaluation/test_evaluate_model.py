@@ -10,8 +10,8 @@ import torch
 from datasets import Dataset, DatasetDict
 
 from hf_storyend import IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration
-from hf_storyend.data.collator import tokenise_stories
-from hf_storyend.evaluation import EvaluationOptions, cloze_accuracy, evaluate
+from hf_storyend.data.batching import tokenise_stories
+from hf_storyend.evaluation import EvaluationOptions, cloze_accuracy, evaluate_model
 from hf_storyend.evaluation.distributed import map_stories
 from hf_storyend.systems import match_tokenizer
 
@@ -39,7 +39,7 @@ def tokenised(stories, tokenizer) -> Dataset:
 def test_perplexity_is_that_of_the_models_own_loss(model, tokenizer, stories, tokenised):
     batch = tokenizer(stories["context"], text_target=stories["ending"], return_tensors="pt")
     expected = math.exp(model(**batch).ending_loss.item())
-    result = evaluate(model, tokenizer, stories, tokenised, options=NO_SAMPLING)
+    result = evaluate_model(model, tokenizer, stories, tokenised, options=NO_SAMPLING)
     assert result.metrics["perplexity"] == pytest.approx(expected, rel=1e-5)
     assert "sampled_perplexity" not in result.metrics
     assert math.exp(sum(row["loss"] for row in result.endings) / sum(row["num_words"] for row in result.endings)) == (
@@ -64,14 +64,14 @@ def test_a_copied_word_counts_as_the_unknown_one(tokenizer):
         for place, word in enumerate(batch["labels"][0].tolist())
     ]
     perplexity = math.exp(-torch.stack(expected).log().mean().item())
-    result = evaluate(model, tokenizer, stories, tokenised, options=EvaluationOptions())
+    result = evaluate_model(model, tokenizer, stories, tokenised, options=EvaluationOptions())
     assert result.metrics["perplexity"] == pytest.approx(perplexity, rel=1e-5)
     assert math.isfinite(result.metrics["sampled_perplexity"])
 
 
 def test_endings_are_those_of_generate(model, tokenizer, stories, tokenised):
     options = EvaluationOptions(batch_size=3, generation={"num_beams": 2, "max_new_tokens": 5})
-    result = evaluate(model, tokenizer, stories, tokenised, options=options)
+    result = evaluate_model(model, tokenizer, stories, tokenised, options=options)
     for record, story in zip(result.endings, stories, strict=True):
         inputs = tokenizer([story["context"]], return_tensors="pt")
         written = model.generate(**inputs, num_beams=2, max_new_tokens=5)
@@ -81,7 +81,8 @@ def test_endings_are_those_of_generate(model, tokenizer, stories, tokenised):
 
 def test_batches_do_not_change_the_result(model, tokenizer, stories, tokenised):
     first, second = (
-        evaluate(model, tokenizer, stories, tokenised, options=EvaluationOptions(batch_size=size)) for size in (2, 128)
+        evaluate_model(model, tokenizer, stories, tokenised, options=EvaluationOptions(batch_size=size))
+        for size in (2, 128)
     )
     assert [row["ending"] for row in first.endings] == [row["ending"] for row in second.endings]
     for name in set(first.metrics) - {"stories_per_second"}:
@@ -91,9 +92,11 @@ def test_batches_do_not_change_the_result(model, tokenizer, stories, tokenised):
 def test_all_words_as_negatives_give_the_true_perplexity(model, tokenizer, stories, tokenised):
     """There are fewer words than negatives here; only the rarest are still corrected a little."""
     words_only = EvaluationOptions(predict_with_generate=False, num_relation_names=0)
-    metrics = evaluate(model, tokenizer, stories, tokenised, options=words_only).metrics
+    metrics = evaluate_model(model, tokenizer, stories, tokenised, options=words_only).metrics
     assert metrics["sampled_perplexity"] == pytest.approx(metrics["perplexity"], rel=0.1)
-    few = evaluate(model, tokenizer, stories, tokenised, options=replace(words_only, num_sampled_classes=5)).metrics
+    few = evaluate_model(
+        model, tokenizer, stories, tokenised, options=replace(words_only, num_sampled_classes=5)
+    ).metrics
     assert few["sampled_perplexity"] < 0.8 * metrics["perplexity"]
     assert few["sampled_perplexity_std"] > 0
 
@@ -101,7 +104,9 @@ def test_all_words_as_negatives_give_the_true_perplexity(model, tokenizer, stori
 def test_relation_names_among_the_negatives_lower_the_sampled_perplexity(model, tokenizer, stories, tokenised):
     options = EvaluationOptions(predict_with_generate=False, num_sampled_classes=8)
     with_names, without = (
-        evaluate(model, tokenizer, stories, tokenised, options=replace(options, num_relation_names=number)).metrics
+        evaluate_model(
+            model, tokenizer, stories, tokenised, options=replace(options, num_relation_names=number)
+        ).metrics
         for number in (45, 0)
     )
     assert with_names["sampled_perplexity"] < without["sampled_perplexity"]
@@ -110,18 +115,18 @@ def test_relation_names_among_the_negatives_lower_the_sampled_perplexity(model, 
 
 
 def test_the_first_stories_only_and_no_endings(model, tokenizer, stories, tokenised):
-    result = evaluate(
+    result = evaluate_model(
         model,
         tokenizer,
         stories,
         tokenised,
         options=EvaluationOptions(max_stories=4, predict_with_generate=False, bootstrap_samples=20),
     )
-    assert result.num_stories == 4 and result.endings == [] and result.floors == {}
+    assert result.num_stories == 4 and result.endings == [] and result.trivial_baselines == {}
     assert set(result.metrics) == {
         *("perplexity", "sampled_perplexity", "sampled_perplexity_std", "stories_per_second")
     }
-    alone = evaluate(model, tokenizer, stories.select(range(4)), tokenised.select(range(4)), options=NO_SAMPLING)
+    alone = evaluate_model(model, tokenizer, stories.select(range(4)), tokenised.select(range(4)), options=NO_SAMPLING)
     assert result.metrics["perplexity"] == pytest.approx(alone.metrics["perplexity"])
     low, high = result.intervals["perplexity"]
     assert low <= result.metrics["perplexity"] <= high
@@ -132,7 +137,7 @@ def test_nothing_is_disturbed(model, tokenizer, stories, tokenised, generation):
     model.train()
     model.lm_head.eval()
     states = torch.get_rng_state(), np.random.get_state()[1].copy(), random.getstate()
-    evaluate(
+    evaluate_model(
         model, tokenizer, stories, tokenised, options=EvaluationOptions(generation=generation, bootstrap_samples=10)
     )
     assert model.training and model.encoder.training and not model.lm_head.training
@@ -152,16 +157,16 @@ def test_what_was_changed_is_mended_after_a_failure(model, tokenizer, tokenised)
 
 
 def test_dropout_is_off(model, tokenizer, stories, tokenised):
-    before = evaluate(model, tokenizer, stories, tokenised, options=NO_SAMPLING).metrics["perplexity"]
+    before = evaluate_model(model, tokenizer, stories, tokenised, options=NO_SAMPLING).metrics["perplexity"]
     model.dropout.p = 0.9
     model.train()
-    after = evaluate(model, tokenizer, stories, tokenised, options=NO_SAMPLING).metrics["perplexity"]
+    after = evaluate_model(model, tokenizer, stories, tokenised, options=NO_SAMPLING).metrics["perplexity"]
     assert before == after
 
 
 def test_a_wrapped_model_is_unwrapped(model, tokenizer, stories, tokenised):
-    plain = evaluate(model, tokenizer, stories, tokenised, options=NO_SAMPLING)
-    wrapped = evaluate(torch.nn.DataParallel(model), tokenizer, stories, tokenised, options=NO_SAMPLING)
+    plain = evaluate_model(model, tokenizer, stories, tokenised, options=NO_SAMPLING)
+    wrapped = evaluate_model(torch.nn.DataParallel(model), tokenizer, stories, tokenised, options=NO_SAMPLING)
     assert plain.endings == wrapped.endings
 
 
@@ -206,11 +211,11 @@ def test_equal_endings_count_half(model, tokenizer):
 
 def test_errors(model, tokenizer, stories, tokenised):
     with pytest.raises(ValueError, match="`stories` has 11 rows, `tokenised` 10"):
-        evaluate(model, tokenizer, stories, tokenised.select(range(10)))
+        evaluate_model(model, tokenizer, stories, tokenised.select(range(10)))
     with pytest.raises(ValueError, match="`stories` is empty"):
-        evaluate(model, tokenizer, stories.select([]), tokenised.select([]))
+        evaluate_model(model, tokenizer, stories.select([]), tokenised.select([]))
     with pytest.raises(ValueError, match="ask for one each"):
         generation = {"num_return_sequences": 2, "num_beams": 2}
-        evaluate(model, tokenizer, stories, tokenised, options=EvaluationOptions(generation=generation))
+        evaluate_model(model, tokenizer, stories, tokenised, options=EvaluationOptions(generation=generation))
     with pytest.raises(ValueError, match="`questions` is empty"):
         cloze_accuracy(model, tokenizer, questions(tokenizer, model).select([]))

@@ -55,7 +55,7 @@ def test_evaluate_and_score_give_the_same_numbers(folder, capsys):
     evaluated = json.loads((folder / "results" / "evaluation.json").read_text())
     assert scored["metrics"].items() <= evaluated["metrics"].items()
     assert {"perplexity", "sampled_perplexity", "knowledge_use"} <= evaluated["metrics"].keys()
-    assert scored["floors"] == evaluated["floors"] and evaluated["num_stories"] == 6
+    assert scored["trivial_baselines"] == evaluated["trivial_baselines"] and evaluated["num_stories"] == 6
     assert {row["p_value"] for row in scored["significance"].values()} == {1.0}
 
 
@@ -112,14 +112,14 @@ def launched(folder: Path, *command: str) -> str:
 
 def test_two_processes_find_what_one_finds(folder):
     """Nine stories in batches of four: in the last one both processes get the same story."""
-    arguments = [str(EXAMPLE), "--model", "prepared", "--data", "nine.jsonl", "--batch_size", "4", "--output"]
+    arguments = [str(EXAMPLE), "--model", "prepared", "--data_dir", "nine.jsonl", "--batch_size", "4", "--output_dir"]
     launched(folder, sys.executable, *arguments, "one")
     processes = ["--standalone", "--nproc_per_node", "2"]
     shown = launched(folder, sys.executable, "-m", "torch.distributed.run", *processes, *arguments, "two")
     assert shown.count("| BLEU-1 |") == 1, "only one process prints"
     one, two = (json.loads((folder / name / "evaluation.json").read_text()) for name in ("one", "two"))
     assert two["num_stories"] == 9
-    assert one["floors"] == two["floors"]
+    assert one["trivial_baselines"] == two["trivial_baselines"]
     for name, value in one["metrics"].items():
         assert name in NOT_RESULTS or two["metrics"][name] == pytest.approx(value, rel=1e-6), name
     endings = [

@@ -107,7 +107,7 @@ def test_a_prepared_directory_holds_stories(tmp_path):
 
 def test_json_has_everything_but_the_endings(result):
     content = json.loads(result.to_json())
-    assert content["metrics"] == result.metrics and content["floors"] == result.floors
+    assert content["metrics"] == result.metrics and content["trivial_baselines"] == result.trivial_baselines
     assert content["intervals"]["bleu_1"] == list(result.intervals["bleu_1"])
     assert content["num_stories"] == 2 and "endings" not in content
 

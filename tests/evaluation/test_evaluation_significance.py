@@ -7,8 +7,8 @@ import pytest
 from datasets import Dataset
 
 from hf_storyend.evaluation import EvaluationOptions, compare_with_baseline, score_endings
-from hf_storyend.evaluation.metrics import Ratio, mean_of
 from hf_storyend.evaluation.significance import bleu_intervals, compare_bleu, compare_ratios, ratio_intervals
+from hf_storyend.evaluation.text_metrics import Ratio, mean_of
 
 REFERENCES = [f"word{row} was here with me today ." for row in range(60)]
 GOOD = [f"word{row} was here ." for row in range(60)]

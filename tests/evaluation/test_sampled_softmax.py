@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from hf_storyend.evaluation.perplexity import (
-    NO_WORD,
+from hf_storyend.evaluation.sampled_perplexity import (
     PROTOCOL_BATCH_SIZE,
-    Negatives,
+    RELATION_NAME,
+    SampledClasses,
     authors_vocabulary,
-    draw_negatives,
     log_uniform_probabilities,
+    sample_classes,
     sampled_losses,
     sampled_perplexities,
 )
@@ -67,7 +67,7 @@ def test_probabilities_are_those_of_the_log_uniform_distribution():
 @given(st.integers(0, 10_000), st.integers(2, 40), st.data())
 def test_drawing_follows_the_simulation(seed, num_words, data):
     num_negatives = data.draw(st.integers(1, num_words))
-    ids, tries = draw_negatives(Uniforms(seed), num_words, num_negatives)
+    ids, tries = sample_classes(Uniforms(seed), num_words, num_negatives)
     assert (ids.tolist(), tries) == simulated_draw(Uniforms(seed).numbers, num_words, num_negatives)
 
 
@@ -86,7 +86,7 @@ def test_losses_follow_the_simulation():
     num_words, logits = 50, torch.randn(6, 50, dtype=torch.float64)
     targets = torch.tensor([0, 3, 49, 7, 0, 20])
     negatives = torch.tensor(
-        np.array([draw_negatives(np.random.default_rng(row), num_words, 9)[0] for row in range(6)])
+        np.array([sample_classes(np.random.default_rng(row), num_words, 9)[0] for row in range(6)])
     )
     negatives[3, 2] = 7  # one that is the target
     tries = torch.tensor([9, 12, 15, 20, 30, 40], dtype=torch.float64)
@@ -99,32 +99,32 @@ def test_losses_follow_the_simulation():
 
 def test_a_rare_target_gains_and_all_words_as_negatives_are_the_true_softmax():
     logits, targets = torch.zeros(2, 1000, dtype=torch.float64), torch.tensor([0, 999])
-    few = Negatives.draw(1, 1000, 50, num_seeds=4, seed=0)
+    few = SampledClasses.sample(1, 1000, 50, num_seeds=4, seed=0)
     common, rare = few.losses(logits, targets, torch.tensor([0, 0])).mean(dim=0).tolist()
     assert rare < common
     small = torch.randn(2, 20, dtype=torch.float64)
-    everything = Negatives(torch.arange(20)[None, None], torch.tensor([[1e5]]).double(), few.log_misses[:20])
+    everything = SampledClasses(torch.arange(20)[None, None], torch.tensor([[1e5]]).double(), few.log_misses[:20])
     losses = everything.losses(small, torch.tensor([1, 19]), torch.tensor([0, 0]))[0]
     torch.testing.assert_close(losses, functional.cross_entropy(small, torch.tensor([1, 19]), reduction="none"))
 
 
 def test_relation_names_stand_between_special_symbols_and_words():
     vocabulary = authors_vocabulary(num_words=10, num_relation_names=3)
-    assert vocabulary.tolist() == [0, 1, 2, 3, NO_WORD, NO_WORD, NO_WORD, 4, 5, 6, 7, 8, 9]
+    assert vocabulary.tolist() == [0, 1, 2, 3, RELATION_NAME, RELATION_NAME, RELATION_NAME, 4, 5, 6, 7, 8, 9]
     assert authors_vocabulary(10, 0).tolist() == list(range(10))
-    assert authors_vocabulary(2, 1).tolist() == [0, 1, NO_WORD]
+    assert authors_vocabulary(2, 1).tolist() == [0, 1, RELATION_NAME]
 
 
 def test_a_relation_name_takes_the_place_of_a_word_and_counts_for_nothing():
     """The same as in a model that has logits for them, all minus infinity, and words behind."""
     num_words, num_names, num_negatives = 40, 5, 12
-    negatives = Negatives.draw(1, num_words, num_negatives, 3, seed=1, num_relation_names=num_names)
+    negatives = SampledClasses.sample(1, num_words, num_negatives, 3, seed=1, num_relation_names=num_names)
     logits, targets = torch.randn(4, num_words, dtype=torch.float64), torch.tensor([0, 3, 4, 39])
     losses = negatives.losses(logits, targets, torch.zeros(4, dtype=torch.long))
-    assert (negatives.ids == NO_WORD).any()
+    assert (negatives.ids == RELATION_NAME).any()
     longer = torch.cat((logits[:, :4], torch.full((4, num_names), -math.inf), logits[:, 4:]), dim=1)
     for run in range(3):
-        ids, tries = draw_negatives(np.random.default_rng([1, run, 0]), num_words + num_names, num_negatives)
+        ids, tries = sample_classes(np.random.default_rng([1, run, 0]), num_words + num_names, num_negatives)
         for row, target in enumerate([0, 3, 4 + num_names, 39 + num_names]):
             expected = simulated_loss(longer[row].tolist(), target, ids.tolist(), tries)
             assert losses[run, row].item() == pytest.approx(expected, rel=1e-9)
@@ -132,7 +132,7 @@ def test_a_relation_name_takes_the_place_of_a_word_and_counts_for_nothing():
 
 def test_stories_of_a_protocol_batch_share_negatives_whatever_is_computed_together():
     num_stories = 2 * PROTOCOL_BATCH_SIZE + 1
-    negatives = Negatives.draw(num_stories, 500, 20, num_seeds=2, seed=3)
+    negatives = SampledClasses.sample(num_stories, 500, 20, num_seeds=2, seed=3)
     assert negatives.ids.shape == (2, 3, 20)
     assert len({tuple(ids) for run in negatives.ids.tolist() for ids in run}) == 6
     logits, targets = torch.randn(1, 500).expand(4, -1), torch.tensor([5, 5, 5, 5])

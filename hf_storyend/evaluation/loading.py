@@ -1,0 +1,129 @@
+"""What an evaluation reads: a split of stories, and files with a system's endings for it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from datasets import Dataset
+
+from ..data.stories import load_stories
+from ..data.story_files import canonical_split
+from ..data.text_files import at_line, read_text
+from .text_metrics import tokenize
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+def load_split(data_dir: str | Path, split: str = "test") -> tuple[Dataset, list[str] | None]:
+    """
+    Load a split of stories.
+
+    Args:
+        data_dir: Anything `load_stories` reads, or a directory that `storyend prepare` has written.
+        split: Name of the split.
+
+    Returns:
+        The stories, and the endings of the split `train` if there is one beside it.
+    """
+    directory, name = Path(data_dir).expanduser(), canonical_split(split)
+    if not directory.is_dir():
+        return load_stories(str(data_dir), split=split)[name], None
+    prepared = directory / "stories"
+    stories = load_stories(prepared if prepared.is_dir() else directory)
+    if name not in stories:
+        raise ValueError(f"{data_dir} has no split `{split}`; there is {', '.join(stories)}.")
+    return stories[name], list(stories["train"]["ending"]) if "train" in stories else None
+
+
+def first_stories(stories: Dataset, max_stories: int | None) -> Dataset:
+    """Return the first N stories, or all."""
+    return stories if max_stories is None else stories.select(range(min(max_stories, len(stories))))
+
+
+def read_endings(path: str | Path, stories: Dataset, max_stories: int | None = None) -> list[dict[str, Any]]:
+    """
+    Read a system's endings for these stories, in the same order.
+
+    Args:
+        path: A text file with an ending a line, or JSON Lines with `ending` and optionally `context`, which must then
+            be that of the story. An ending may be empty.
+        stories: The stories.
+        max_stories: Read only the first N endings.
+
+    Returns:
+        A record for each story, with at least `ending`.
+    """
+    lines = _LINE_END.split(read_text(path))
+    if lines[-1] == "":
+        lines.pop()
+    if Path(path).name.removesuffix(".gz").endswith((".jsonl", ".ndjson")):
+        records = [_json_record(path, number, line) for number, line in enumerate(lines, start=1)]
+    else:
+        records = [{"ending": line.strip()} for line in lines]
+    records = records[:max_stories]
+    if len(records) != len(stories):
+        raise ValueError(f"{path} has {len(records)} endings for {len(stories)} stories: one for each is needed.")
+    for number, (record, context) in enumerate(zip(records, stories["context"], strict=True), start=1):
+        with at_line(path, number):
+            _check_context(record, context)
+    return records
+
+
+def _json_record(path: str | Path, number: int, line: str) -> dict[str, Any]:
+    with at_line(path, number):
+        try:
+            record = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"column {error.colno}: not JSON ({error.msg})") from error
+        except RecursionError as error:
+            raise ValueError(f"JSON that is nested too deeply ({error})") from error
+        if not isinstance(record, dict) or not isinstance(record.get("ending"), str):
+            raise ValueError("must be an object with `ending`, a string")
+        return record
+
+
+def _check_context(record: dict[str, Any], context: Sequence[str]) -> None:
+    if "context" not in record:
+        return
+    own = record["context"]
+    if not isinstance(own, list) or list(map(_comparable, own)) != list(map(_comparable, context)):
+        raise ValueError(
+            f"`context` is not that of this story, which starts {context[0]!r}: give endings of the same stories, "
+            "in the same order"
+        )
+
+
+def _comparable(sentence: Any) -> list[str] | None:
+    return tokenize(sentence) if isinstance(sentence, str) else None
+
+
+def name_systems(paths: Sequence[Path], names: Sequence[str] = (), *, are_directories: bool = False) -> list[str]:
+    """
+    Name the systems whose endings are in these files.
+
+    Without `names`, a system is called like its file or, where files have the same name, like the nearest directories
+    above them that all differ: `seq2seq/test/endings.jsonl` and `ie/test/endings.jsonl` are `seq2seq` and `ie`.
+
+    Args:
+        paths: The files.
+        names: A name for each file.
+        are_directories: Whether the names must be valid as names of directories.
+    """
+    names = list(names) or _names_of_files(paths)
+    if len(names) != len(paths) or len(set(names)) < len(names):
+        raise ValueError(f"`name` must give {len(paths)} different names, one for each file; got {names}.")
+    if are_directories and any(Path(name).name != name for name in names):
+        raise ValueError(f"`name` must be names that can be directories inside `output_dir`; got {names}.")
+    return names
+
+
+def _names_of_files(paths: Sequence[Path]) -> list[str]:
+    levels = zip(*((path.stem, *(folder.name for folder in path.resolve().parents)) for path in paths), strict=False)
+    for names in levels:
+        if len(set(names)) == len(paths) and all(names):
+            return list(names)
+    return [path.stem for path in paths]
