@@ -6,8 +6,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from .. import __path__ as package_folders
-from .. import modeling
+from .. import hub_cards, modeling
 from ..files import atomic_directory
 from .requests import SystemShelf
 
@@ -32,22 +31,13 @@ def write_space(folder: str | Path, models: Sequence[str] = ()) -> None:
         # Tells now, not on the Space, if one of them is no model.
         SystemShelf(models)
     with atomic_directory(folder) as aside:
-        shutil.copytree(_template(), aside, dirs_exist_ok=True, ignore=_NOT_NEEDED)
+        shutil.copytree(Path(str(hub_cards.__file__)).parent / "space", aside, dirs_exist_ok=True, ignore=_NOT_NEEDED)
         shutil.copytree(_PACKAGE, aside / "hf_storyend", ignore=_NOT_NEEDED)
         code = Path(str(modeling.__file__)).parent
         shutil.copytree(code, aside / "hf_storyend" / "modeling", ignore=_NOT_NEEDED)
         if models:
             lines = [_add_model(aside, model) for model in models]
             (aside / "models.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-
-
-def _template() -> Path:
-    """`hub_cards/space`: inside the package or, in a source tree, beside it."""
-    for folder in package_folders:
-        path = Path(folder) / "hub_cards" / "space"
-        if path.is_dir():
-            return path
-    raise ValueError("The installed hf_storyend lacks hub_cards/space: install it again.")
 
 
 def _add_model(space: Path, model: str) -> str:

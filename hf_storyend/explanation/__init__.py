@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         WeightedTriple,
         WeightedWord,
     )
+    from .run import explain_with_options
 
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
@@ -35,6 +36,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "WeightedWord": ".result",
         "counterfactual": ".counterfactuals",
         "explain": ".explain_story",
+        "explain_with_options": ".run",
         "save_counterfactual": ".files",
         "save_explanation": ".files",
     },

@@ -6,9 +6,11 @@ of its words on to the words that they attend to,
 
     r(key word) ~ sum over query words of r(query word) * (state attention + knowledge attention),
 
-normalised to sum to 1 in each sentence. Attention to the graph of a word without triples does not count. In incremental
-encoding the ending attends to the last sentence, that one to the sentence before it, and so on to the first. In the
-other systems the ending attends to all sentences at once: there is no chain, and relevance sums to 1 over the story.
+normalised to sum to 1 in each sentence. Attention to the graph of a word without triples does not count.
+
+In incremental encoding the ending attends to the last sentence, that one to the sentence before it, and so on to the
+first. In the other systems the ending attends to all sentences at once: there is no chain, and relevance sums to 1 over
+the story.
 """
 
 from __future__ import annotations
@@ -105,11 +107,7 @@ class ClueFinder:
     def _ending_clue_words(self) -> list[int]:
         """Positions, from 1, of the ending's words with the highest attention to a single word."""
         highest = torch.stack(
-            [
-                weights.max(dim=1).values
-                for matrix, weights in self._matrices
-                if matrix.query_sentence == self._ending
-            ]
+            [weights.max(dim=1).values for matrix, weights in self._matrices if matrix.query_sentence == self._ending]
         )
         order = highest.max(dim=0).values.argsort(descending=True, stable=True).tolist()
         words = self._sentences[-1]

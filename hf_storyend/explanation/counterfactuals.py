@@ -1,4 +1,4 @@
-"""What if: the same story without a sentence or a triple, or with a triple more."""
+"""Counterfactuals: what becomes of the ending if a sentence or a triple is removed, or a triple added."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from .story import TokenizedStory, find_triples, split_story, tokenize_story
 @dataclass(frozen=True)
 class Counterfactual:
     """
-    A story as given and as changed, the endings of both, and how likely each ending is in either.
+    A story as given and as changed, the endings of both, and the probability of each ending in either story.
 
     Args:
-        changes: What was changed, in words.
-        original, changed: The explanations of both endings, each in its own story.
-        original_ending_after: Log probability of each word of the original ending in the changed story; None if the
-            ending has a copied word that stands there no more.
+        changes: The changes, in words.
+        original, changed: Explanations of both endings, each in its own story.
+        original_ending_after: Log probability of each word of the original ending in the changed story; None if a word
+            that the ending copies is not in that story.
         changed_ending_before: The same for the changed story's ending in the original story.
     """
 
@@ -37,18 +37,18 @@ class Counterfactual:
 
     @property
     def is_same_ending(self) -> bool:
-        """Whether the change left the ending as it was."""
+        """Whether both stories have the same ending."""
         return self.original.ending == self.changed.ending
 
     def log_probabilities(self) -> dict[str, dict[str, float | None]]:
-        """By ending (`original`, `changed`): its log probability in the story as given and as changed."""
+        """Return the log probability of each ending, `original` and `changed`, in the `given` and the `changed` story."""
         return {
-            "original": {"given": self.original.log_probability, "changed": _total(self.original_ending_after)},
-            "changed": {"given": _total(self.changed_ending_before), "changed": self.changed.log_probability},
+            "original": {"given": self.original.log_probability, "changed": _sum(self.original_ending_after)},
+            "changed": {"given": _sum(self.changed_ending_before), "changed": self.changed.log_probability},
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain lists, dictionaries, strings and numbers."""
+        """Return the content as lists, dictionaries, strings and numbers."""
         return {
             "changes": self.changes,
             "is_same_ending": self.is_same_ending,
@@ -61,15 +61,15 @@ class Counterfactual:
         }
 
     def to_json(self) -> str:
-        """JSON text."""
+        """Return the content as JSON text."""
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)
 
     def to_markdown(self) -> str:
-        """Return the changes, both endings, and the words of the original ending in both stories as a Markdown page."""
+        """Return a Markdown page: the changes, both endings, and the original ending's words in both stories."""
         return counterfactual_markdown(self)
 
 
-def _total(values: list[float] | None) -> float | None:
+def _sum(values: list[float] | None) -> float | None:
     return None if values is None else sum(values)
 
 
@@ -84,56 +84,55 @@ def counterfactual(
     **generate_arguments: Any,
 ) -> Counterfactual:
     """
-    Change a story or its knowledge and see what becomes of the ending.
+    Change a story or its knowledge, and compare the endings.
 
     Args:
         model: A model of any system.
         tokenizer: Its tokenizer.
         story: One string, or the sentences of one story.
-        without_sentence: Number, from 1, of a sentence to leave out.
-        without_triples: Triples to leave out wherever a word of the story has them.
+        without_sentence: Number, from 1, of a sentence to remove.
+        without_triples: Triples to remove from every word of the story.
         with_triples: Triples to add, as `tokenizer(..., triples=...)` does.
-        generate_arguments: For `generate()`, in both stories.
+        generate_arguments: Arguments of `generate()`, for both stories.
     """
     if without_sentence is None and not without_triples and not with_triples:
         raise ValueError("Nothing to change: give `without_sentence`, `without_triples` or `with_triples`.")
     sentences = split_story(story)
     original = tokenize_story(model, tokenizer, sentences)
-    changed = tokenize_story(model, tokenizer, _without(sentences, without_sentence), with_triples)
+    changed = tokenize_story(model, tokenizer, _remove_sentence(sentences, without_sentence), with_triples)
     if with_triples:
         find_triples(tokenizer, changed, "with_triples", with_triples)
     if without_triples:
-        changed = _without_triples(model, tokenizer, changed, without_triples)
+        changed = _remove_triples(model, tokenizer, changed, without_triples)
     ids, changed_ids = (generate_ending(model, one, **generate_arguments) for one in (original, changed))
     return Counterfactual(
         changes=_describe(sentences, without_sentence, without_triples, with_triples),
         original=explain_ending(model, tokenizer, original, ids),
         changed=explain_ending(model, tokenizer, changed, changed_ids),
-        original_ending_after=_elsewhere(model, tokenizer, ids, original, changed),
-        changed_ending_before=_elsewhere(model, tokenizer, changed_ids, changed, original),
+        original_ending_after=_log_probabilities_in(model, tokenizer, ids, original, changed),
+        changed_ending_before=_log_probabilities_in(model, tokenizer, changed_ids, changed, original),
     )
 
 
-def _without(sentences: list[str], number: int | None) -> list[str]:
+def _remove_sentence(sentences: list[str], number: int | None) -> list[str]:
     if number is None:
         return sentences
     if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= len(sentences):
         raise ValueError(
-            f"`without_sentence` must be a number from 1 to {len(sentences)}, for so many sentences has the story; "
-            f"got {number!r}."
+            f"`without_sentence` must be a number from 1 to {len(sentences)}, the number of sentences; got {number!r}."
         )
     if len(sentences) == 1:
         raise ValueError("`without_sentence=1` would leave nothing: the story has one sentence.")
     return [*sentences[: number - 1], *sentences[number:]]
 
 
-def _without_triples(
+def _remove_triples(
     model: IncrementalEncoderForEndingGeneration,
     tokenizer: IncrementalEncoderTokenizer,
     story: TokenizedStory,
     triples: Sequence[Triple],
 ) -> TokenizedStory:
-    """The story with these triples taken out of its graphs, the others closed up."""
+    """Return the story without these triples; the others of a graph close up."""
     if model.config.knowledge is None:
         raise ValueError("`without_triples` were given, but this model reads no knowledge.")
     ids, mask = story.tensors["triple_ids"], story.tensors["triple_mask"]
@@ -146,29 +145,35 @@ def _without_triples(
     return replace(story, tensors={**story.tensors, **tensors})
 
 
-def _elsewhere(
+def _log_probabilities_in(
     model: IncrementalEncoderForEndingGeneration,
     tokenizer: IncrementalEncoderTokenizer,
-    ids: list[int],
+    ending_ids: list[int],
     story: TokenizedStory,
     other: TokenizedStory,
 ) -> list[float] | None:
-    """Log probabilities of a story's ending in another story, where copied words may have other ids, or none."""
+    """Return the log probabilities of a story's ending in another story; None if a word to copy is not there."""
+    ids = [_copy_id_in(tokenizer, word_id, story, other) for word_id in ending_ids]
+    known = [word_id for word_id in ids if word_id is not None]
+    return ending_log_probabilities(model, other, known) if len(known) == len(ids) else None
+
+
+def _copy_id_in(
+    tokenizer: IncrementalEncoderTokenizer, word_id: int, story: TokenizedStory, other: TokenizedStory
+) -> int | None:
+    """Return the id in another story of a word; out-of-vocabulary words are numbered by their order in a story."""
+    if word_id < len(tokenizer):
+        return word_id
     fold = str.lower if tokenizer.do_lower_case else str
-    there = {
-        fold(word): int(other.copy_ids[sentence, position])
-        for sentence, words in enumerate(other.words)
-        for position, word in enumerate(words)
+    sentence, position = story.first_position(word_id) or (0, 0)
+    copied = fold(story.words[sentence][position])
+    ids = {
+        fold(word): int(other.copy_ids[number, place])
+        for number, words in enumerate(other.words)
+        for place, word in enumerate(words)
     }
-    carried = []
-    for word_id in ids:
-        if word_id >= len(tokenizer):
-            sentence, position = story.first_position(word_id) or (0, 0)
-            word_id = there.get(fold(story.words[sentence][position]), tokenizer.unk_token_id)
-            if word_id == tokenizer.unk_token_id:
-                return None
-        carried.append(word_id)
-    return ending_log_probabilities(model, other, carried)
+    found = ids.get(copied, tokenizer.unk_token_id)
+    return None if found == tokenizer.unk_token_id else found
 
 
 def _describe(

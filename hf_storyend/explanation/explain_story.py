@@ -1,8 +1,8 @@
 """
 Explain an ending: the probability and the attentions of each of its words, and the clues behind it.
 
-[`explain`] generates the ending of a story and explains it. The numbers are measured in `inference.py`; here they become
-an [`Explanation`], with words in the place of ids.
+[`explain`] generates the ending of a story and explains it. The numbers are measured in `inference.py`; here they
+become an [`Explanation`], with words in the place of ids.
 """
 
 from __future__ import annotations

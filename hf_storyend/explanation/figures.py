@@ -1,4 +1,4 @@
-"""Clue arrows: which word of a sentence led to which word of the one before it."""
+"""Pictures of an explanation: the attention matrices, and the clue links between sentences. They need matplotlib."""
 
 from __future__ import annotations
 
@@ -10,65 +10,28 @@ from typing import Any
 
 from .result import AttentionMatrix, ClueLink, Explanation
 
-STATE_COLOR, KNOWLEDGE_COLOR = "#1a1a1a", "#2166ac"
-
-
-def import_matplotlib(name: str) -> Any:
-    """A module of matplotlib."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise ImportError('Pictures need matplotlib. Install it with `pip install "hf_storyend[plots]"`.') from error
-
-
-def new_figure(width: float, height: float, **settings: Any) -> Any:
-    """A figure of its own, in inches, that can measure text: pyplot would look for a screen."""
-    figure = import_matplotlib("matplotlib.figure").Figure(figsize=(width, height), **settings)
-    import_matplotlib("matplotlib.backends.backend_agg").FigureCanvasAgg(figure)
-    return figure
-
-
-def save_figure(figure: Any, path: Path) -> None:
-    """Write a picture; in SVG, text stays text and the same picture is the same file."""
-    settings = {"svg.fonttype": "none", "svg.hashsalt": "storyend"}
-    metadata = {"Date": None} if path.suffix == ".svg" else None
-    with import_matplotlib("matplotlib").rc_context(settings):
-        figure.savefig(path, dpi=150, metadata=metadata)
-
-
-def plain(text: str) -> str:
-    """Text as it is: dollar signs would start a formula."""
-    return text.replace("$", r"\$")
-
-
-def has_graph(explanation: Explanation, sentence: int, position: int) -> bool:
-    """Whether a word of the story, both counted from 1, has triples."""
-    return explanation.graphs is not None and bool(explanation.graphs[sentence - 1][position - 1])
-
-
-def sentence_title(explanation: Explanation, number: int) -> str:
-    """What pictures call a sentence."""
-    return "ending" if number > len(explanation.sentences) else f"sentence {number}"
-
-
+_DARK, _GREY, _FADED, _BLUE = "#1a1a1a", "#555555", "#a8a8a8", "#2166ac"
 _COLOR_MAPS = {"state": "Greens", "knowledge": "Blues"}
-_DARK, _GREY, _FADED = "#1a1a1a", "#555555", "#a8a8a8"
-# Inches: a cell, and what stands around the matrices. Cells are the same size everywhere.
+_LINK_COLORS = {"state": _DARK, "knowledge": _BLUE}
+# Attention matrices, in inches: a cell, the same size everywhere, and the space around the matrices.
 _CELL, _BESIDE, _BELOW, _TOP, _BAR = 0.27, 1.2, 1.15, 0.75, 0.3
 _MAX_LABEL = 14
+# Clue links, in points: maximum width, width of the legend, then the space between words and sentences.
+_WIDTH, _LEGEND, _MARGIN, _SPACE, _LINE, _GAP, _FONT = 640, 500, 84, 9, 26, 44, 12
 
 
 def draw_attention(explanation: Explanation, path: Path) -> None:
     """
-    Write a matrix for every two sentences of which one reads the other, as a picture: the sentence that is read from
-    top to bottom, the reader from left to right. Words without triples are grey where knowledge is read.
+    Draw a matrix for every pair of sentences of which one attends to the other.
+
+    Keys run from top to bottom, queries from left to right. Keys without triples are grey in knowledge attention.
     """
     kinds = list(dict.fromkeys(matrix.kind for matrix in explanation.attentions))
     pairs = list(dict.fromkeys((matrix.query_sentence, matrix.key_sentence) for matrix in explanation.attentions))
-    column_width = _BESIDE + _CELL * max(8, *(len(explanation.words_of(reader)) for reader, _ in pairs))
-    heights = [_CELL * len(explanation.words_of(source)) + _BELOW for _, source in pairs]
+    column_width = _BESIDE + _CELL * max(8, *(len(explanation.words_of(query)) for query, _ in pairs))
+    heights = [_CELL * len(explanation.words_of(key)) + _BELOW for _, key in pairs]
     width, height = column_width * len(kinds) + 0.25, _TOP + sum(heights) + _BAR
-    figure = new_figure(width, height)
+    figure = _new_figure(width, height)
     for matrix in explanation.attentions:
         column, row = kinds.index(matrix.kind), pairs.index((matrix.query_sentence, matrix.key_sentence))
         num_rows, num_columns = len(matrix.weights[0]), len(matrix.weights)
@@ -79,11 +42,11 @@ def draw_attention(explanation: Explanation, path: Path) -> None:
         left = column * column_width + _BESIDE
         figure.text(left / width, 1 - 0.3 / height, f"{kind} attention", fontsize=12, fontweight="bold")
         _draw_scale(_add_axes(figure, (left, 0.35, 8 * _CELL, 0.1)), kind)
-    save_figure(figure, path)
+    _save_figure(figure, path)
 
 
 def _add_axes(figure: Any, place: tuple[float, float, float, float]) -> Any:
-    """Axes at left, bottom, width and height in inches."""
+    """Add axes at left, bottom, width and height in inches."""
     width, height = figure.get_size_inches()
     return figure.add_axes((place[0] / width, place[1] / height, place[2] / width, place[3] / height))
 
@@ -91,24 +54,27 @@ def _add_axes(figure: Any, place: tuple[float, float, float, float]) -> Any:
 def _draw_matrix(axes: Any, explanation: Explanation, matrix: AttentionMatrix) -> None:
     columns = list(zip(*matrix.weights, strict=True))
     axes.imshow(columns, cmap=_COLOR_MAPS[matrix.kind], vmin=0, vmax=1, aspect="auto")
-    sources, readers = ([_label(word) for word in explanation.words_of(n)] for n in (matrix.key_sentence, matrix.query_sentence))
-    axes.set_yticks(range(len(sources)), sources, fontsize=9)
-    axes.set_xticks(range(len(readers)), readers, fontsize=9, rotation=55, ha="right", rotation_mode="anchor")
-    reader, source = (sentence_title(explanation, number) for number in (matrix.query_sentence, matrix.key_sentence))
-    axes.set_title(f"{reader} reads {source}", fontsize=9, loc="left", color=_GREY)
-    _draw_lines(axes, len(readers), len(sources))
+    keys, queries = (
+        [_shorten(word) for word in explanation.words_of(number)]
+        for number in (matrix.key_sentence, matrix.query_sentence)
+    )
+    axes.set_yticks(range(len(keys)), keys, fontsize=9)
+    axes.set_xticks(range(len(queries)), queries, fontsize=9, rotation=55, ha="right", rotation_mode="anchor")
+    query, key = (_title(explanation, number) for number in (matrix.query_sentence, matrix.key_sentence))
+    axes.set_title(f"{query} attends to {key}", fontsize=9, loc="left", color=_GREY)
+    _draw_grid(axes, len(queries), len(keys))
     if matrix.kind == "knowledge":
         for position, label in enumerate(axes.get_yticklabels(), start=1):
-            label.set_color(_DARK if has_graph(explanation, matrix.key_sentence, position) else _FADED)
+            label.set_color(_DARK if explanation.has_triples(matrix.key_sentence, position) else _FADED)
 
 
-def _label(word: str) -> str:
-    """A word such that it fits beside a matrix."""
-    return plain(word if len(word) <= _MAX_LABEL else word[: _MAX_LABEL - 1] + "…")
+def _shorten(word: str) -> str:
+    """Cut a word that is too long for the space beside a matrix."""
+    return _escape(word if len(word) <= _MAX_LABEL else word[: _MAX_LABEL - 1] + "…")
 
 
-def _draw_lines(axes: Any, num_columns: int, num_rows: int) -> None:
-    """Fine lines between the cells."""
+def _draw_grid(axes: Any, num_columns: int, num_rows: int) -> None:
+    """Draw fine lines between the cells."""
     axes.set_xticks([place - 0.5 for place in range(1, num_columns)], minor=True)
     axes.set_yticks([place - 0.5 for place in range(1, num_rows)], minor=True)
     axes.grid(which="minor", color="#e8e8e8", linewidth=0.6)
@@ -117,7 +83,7 @@ def _draw_lines(axes: Any, num_columns: int, num_rows: int) -> None:
 
 
 def _draw_scale(axes: Any, kind: str) -> None:
-    """What the colours mean, from 0 to 1."""
+    """Draw the colour bar, from 0 to 1."""
     axes.imshow([[step / 255 for step in range(256)]], cmap=_COLOR_MAPS[kind], vmin=0, vmax=1, aspect="auto")
     axes.set_xticks([0, 127.5, 255], ["0", "0.5", "1"], fontsize=8)
     axes.set_yticks([])
@@ -125,14 +91,9 @@ def _draw_scale(axes: Any, kind: str) -> None:
     axes.spines[:].set_visible(False)
 
 
-# Points: at most so wide, at least so that the legend fits; then what stands between words and sentences.
-_WIDTH, _LEGEND, _MARGIN, _SPACE, _LINE, _GAP, _FONT = 640, 500, 84, 9, 26, 44, 12
-_COLORS = {"state": STATE_COLOR, "knowledge": KNOWLEDGE_COLOR}
-
-
 @dataclass(frozen=True)
 class _Box:
-    """Where a word stands, in points from the top left."""
+    """Position of a word, in points from the top left."""
 
     left: float
     right: float
@@ -145,13 +106,14 @@ class _Box:
 
 def draw_clues(explanation: Explanation, path: Path) -> None:
     """
-    Write the sentences, one below the other, with arrows from clue words to what they read most, as a picture: black
-    by states, blue by knowledge, the thicker the more weight. Words with triples are blue.
+    Draw the sentences below each other, with an arrow for each clue link.
+
+    Arrows are black for state attention, blue for knowledge attention, and thicker for a higher weight. Words with
+    triples are blue.
     """
-    measure = new_figure(1, 1)
-    boxes, height = _lay_out(explanation, measure)
+    boxes, height = _lay_out(explanation, _new_figure(1, 1))
     width = max(_LEGEND, max(box.right for box in boxes.values()) + 24)
-    figure = new_figure(width / 72, height / 72)
+    figure = _new_figure(width / 72, height / 72)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_xlim(0, width)
     axes.set_ylim(height, 0)
@@ -161,15 +123,15 @@ def draw_clues(explanation: Explanation, path: Path) -> None:
         _draw_word(axes, explanation, number, position, box, (number, position) in linked)
     for number in range(1, len(explanation.sentences) + 2):
         top = boxes[number, 1].y
-        axes.text(14, top, sentence_title(explanation, number), fontsize=9, color="#777777", va="center")
+        axes.text(14, top, _title(explanation, number), fontsize=9, color="#777777", va="center")
     for link in explanation.links:
         _draw_link(axes, link, boxes)
     _draw_legend(axes, explanation, height)
-    save_figure(figure, path)
+    _save_figure(figure, path)
 
 
 def _lay_out(explanation: Explanation, figure: Any) -> tuple[dict[tuple[int, int], _Box], float]:
-    """The place of every word, and the height of it all."""
+    """Return the position of every word, and the height of the picture."""
     boxes = {}
     y = 26.0
     for number in range(1, len(explanation.sentences) + 2):
@@ -185,24 +147,23 @@ def _lay_out(explanation: Explanation, figure: Any) -> tuple[dict[tuple[int, int
 
 
 def _text_width(figure: Any, word: str) -> float:
-    text = figure.text(0, 0, plain(word), fontsize=_FONT)
+    text = figure.text(0, 0, _escape(word), fontsize=_FONT)
     width = text.get_window_extent(figure.canvas.get_renderer()).width * 72 / figure.dpi
     text.remove()
     return width
 
 
 def _draw_word(axes: Any, explanation: Explanation, number: int, position: int, box: _Box, is_linked: bool) -> None:
-    is_story = number <= len(explanation.sentences)
-    is_blue = is_story and has_graph(explanation, number, position)
+    is_blue = number <= len(explanation.sentences) and explanation.has_triples(number, position)
     frame = {"boxstyle": "round,pad=0.25", "facecolor": "#fff7df", "edgecolor": "#c9a227", "linewidth": 0.9}
     axes.text(
         box.middle,
         box.y,
-        plain(explanation.words_of(number)[position - 1]),
+        _escape(explanation.words_of(number)[position - 1]),
         fontsize=_FONT,
         ha="center",
         va="center",
-        color=KNOWLEDGE_COLOR if is_blue else STATE_COLOR,
+        color=_BLUE if is_blue else _DARK,
         bbox=frame if is_linked else None,
         zorder=3,
     )
@@ -210,7 +171,7 @@ def _draw_word(axes: Any, explanation: Explanation, number: int, position: int, 
 
 def _draw_link(axes: Any, link: ClueLink, boxes: dict[tuple[int, int], _Box]) -> None:
     start, end = (boxes[place] for place in _ends(link))
-    # Beside each other, where both kinds tie the same two words.
+    # Side by side, where both kinds link the same two words.
     shift = 3 if link.kind == "knowledge" else -3
     axes.annotate(
         "",
@@ -218,7 +179,7 @@ def _draw_link(axes: Any, link: ClueLink, boxes: dict[tuple[int, int], _Box]) ->
         xytext=(start.middle + shift, start.y - 12),
         arrowprops={
             "arrowstyle": "-|>,head_width=0.22,head_length=0.45",
-            "color": _COLORS[link.kind],
+            "color": _LINK_COLORS[link.kind],
             "linewidth": 0.6 + 1.8 * link.weight,
             "shrinkA": 0,
             "shrinkB": 0,
@@ -234,7 +195,39 @@ def _ends(link: ClueLink) -> Iterator[tuple[int, int]]:
 
 
 def _draw_legend(axes: Any, explanation: Explanation, height: float) -> None:
-    axes.text(_MARGIN, height - 14, "→ read most by states", fontsize=9, color=STATE_COLOR, va="center")
+    axes.text(_MARGIN, height - 14, "→ state attention", fontsize=9, color=_DARK, va="center")
     if explanation.graphs is not None:
-        text = "→ read most by knowledge      words with triples are blue"
-        axes.text(_MARGIN + 140, height - 14, text, fontsize=9, color=KNOWLEDGE_COLOR, va="center")
+        text = "→ knowledge attention      words with triples are blue"
+        axes.text(_MARGIN + 140, height - 14, text, fontsize=9, color=_BLUE, va="center")
+
+
+def _title(explanation: Explanation, number: int) -> str:
+    return "ending" if number > len(explanation.sentences) else f"sentence {number}"
+
+
+def _escape(text: str) -> str:
+    """Escape dollar signs, which would start a formula."""
+    return text.replace("$", r"\$")
+
+
+def _new_figure(width: float, height: float) -> Any:
+    """Return a figure, in inches, that can measure text; pyplot would look for a display."""
+    figure = import_matplotlib("matplotlib.figure").Figure(figsize=(width, height))
+    import_matplotlib("matplotlib.backends.backend_agg").FigureCanvasAgg(figure)
+    return figure
+
+
+def _save_figure(figure: Any, path: Path) -> None:
+    """Write a picture; in SVG, text stays text, and the same picture is the same file."""
+    settings = {"svg.fonttype": "none", "svg.hashsalt": "storyend"}
+    metadata = {"Date": None} if path.suffix == ".svg" else None
+    with import_matplotlib("matplotlib").rc_context(settings):
+        figure.savefig(path, dpi=150, metadata=metadata)
+
+
+def import_matplotlib(name: str) -> Any:
+    """Import a module of matplotlib, an optional dependency."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ImportError('Pictures need matplotlib. Install it with `pip install "hf_storyend[plots]"`.') from error

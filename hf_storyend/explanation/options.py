@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from ..options import check_at_least, option
 
@@ -15,40 +15,53 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 @dataclass(frozen=True)
 class ExplainOptions:
     """
-    Which story is explained, with which model, and where the explanation goes.
+    Options of `storyend explain`: which story, with which model, and where the explanation goes.
 
-    With `triple`, `without_triple` or `without_sentence` the story is also explained with that change, and both
+    With `triples`, `without_triples` or `without_sentence` the story is also explained with that change, and both
     endings are compared.
     """
 
     story: str | None = option(
         None, "Story, all its sentences in one string; default: an example story.", positional=True
     )
-    model: str | None = option(None, "Directory of a model, or its name on the Hub; default: the package's model.")
-    output_dir: str | None = option(None, "Directory for the explanation as files: tables, pictures, a page.")
-    format: tuple[Format, ...] = option((), "File format to write; repeatable; default: all of them.")
-    triple: tuple[str, ...] = option((), "Triple `head,Relation,tail` to add for the comparison; repeatable.")
-    without_triple: tuple[str, ...] = option(
-        (), "Triple `head,Relation,tail` to remove for the comparison; repeatable."
+    model: str | None = option(None, "Model directory or Hub name; default: the model that comes with the package.")
+    output_dir: str | None = option(
+        None, "Directory for the explanation as files: tables, pictures, a page; default: nothing is saved."
     )
-    without_sentence: int | None = option(
-        None, "Number, from 1, of a sentence to remove for the comparison; default: none."
+    formats: tuple[Format, ...] = option((), "Write only this file format; repeatable; default: all.", flag="format")
+    triples: tuple[str, ...] = option(
+        (), "Add the triple `head,Relation,tail` and compare; repeatable.", flag="triple", metavar="TRIPLE"
     )
-    num_beams: int | None = option(None, "Number of beams; default: the model's generation config.")
-    attention_top_k: int = option(3, "Number of words and of triples in a cell of the printed table.")
-    json: bool = option(False, "Print JSON.")
+    without_triples: tuple[str, ...] = option(
+        (), "Remove the triple `head,Relation,tail` and compare; repeatable.", flag="without_triple", metavar="TRIPLE"
+    )
+    without_sentence: int | None = option(None, "Remove the sentence with this number, from 1, and compare.")
+    num_beams: int | None = option(None, "Beams; default: the model's own setting.")
+    attention_top_k: int = option(3, "Show the words and triples with the k highest weights.")
+    json: bool = option(False, "Print JSON instead of tables.")
 
     def __post_init__(self) -> None:
         check_at_least(self, 1, "attention_top_k")
-        check_at_least(self, 1, "num_beams", "without_sentence", optional=True)
+        check_at_least(self, 1, "num_beams", optional=True)
         if self.story is not None and len(self.story.split()) == 1:
-            raise ValueError(f"`story` is the single word {self.story!r}. If it is a model, give it as `model`.")
-        if self.format and self.output_dir is None:
-            raise ValueError("`format` was given without `output_dir`, the directory to write to: give both.")
-        if self.format:
-            check_formats(self.format)
-        parse_triples("triple", self.triple)
-        parse_triples("without_triple", self.without_triple)
+            raise ValueError(f"`story` is a single word, {self.story!r}. If that is a model, give it as `model`.")
+        if self.formats and self.output_dir is None:
+            raise ValueError("`formats` were given, but no `output_dir`, the directory to write to: give both.")
+        check_formats(self.formats or FORMATS)
+        self.changes()
+
+    def changes(self) -> dict[str, Any]:
+        """Return the changes as arguments of `counterfactual`; empty if there are none."""
+        changes = {
+            "without_sentence": self.without_sentence,
+            "without_triples": parse_triples("without_triples", self.without_triples),
+            "with_triples": parse_triples("triples", self.triples),
+        }
+        return {name: change for name, change in changes.items() if change not in (None, [])}
+
+    def generate_arguments(self) -> dict[str, Any]:
+        """Return the arguments of `generate()`."""
+        return {} if self.num_beams is None else {"num_beams": self.num_beams}
 
 
 def check_formats(formats: Sequence[str]) -> None:
