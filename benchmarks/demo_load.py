@@ -68,7 +68,7 @@ def running_demo(models: list[str]) -> Iterator[tuple[str, psutil.Process]]:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port = one.getsockname()[1]
-    command = [sys.executable, "-m", "storyend_cli.main", "demo", *models, "--no-open", "--port", str(port)]
+    command = [sys.executable, "-m", "hf_storyend.cli.main", "demo", *models, "--no-open", "--port", str(port)]
     environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
     server = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
     try:

@@ -1,35 +1,73 @@
 """
-Story endings by incremental encoding and commonsense knowledge.
+Story endings by incremental encoding and commonsense knowledge, as a transformers plugin.
 
-Importing this package registers its classes with transformers' Auto classes.
+Importing the package costs nothing; torch and transformers are imported with the first name that is used. From then on
+transformers' Auto classes know the classes of this package: see `register`.
 """
 
-from pathlib import Path
+from __future__ import annotations
 
-if not (Path(__file__).parent / "modeling").is_dir():
-    # In a source tree modeling/ lies beside this folder; installing puts it inside.
-    __path__.append(str(Path(__file__).resolve().parent.parent))
+import sys
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as _version
+from typing import TYPE_CHECKING, Any
 
-from .explanation import explain
-from .modeling import (
-    EndingGenerationOutput,
-    IncrementalEncoderConfig,
-    IncrementalEncoderForEndingGeneration,
-    IncrementalEncoderTokenizer,
-    KnowledgeTable,
-    StoryEndingPipeline,
+from .lazy import lazy_exports as _lazy_exports
+
+if TYPE_CHECKING:
+    from .evaluation.run import evaluate
+    from .explanation.explain_story import explain
+    from .modeling import (
+        EndingGenerationOutput,
+        IncrementalEncoderConfig,
+        IncrementalEncoderForEndingGeneration,
+        IncrementalEncoderTokenizer,
+        KnowledgeTable,
+        StoryEndingPipeline,
+    )
+    from .preparation import prepare
+    from .pretrained import default_model, generate, load, pipeline, register
+    from .training import train
+
+try:
+    __version__ = _version("hf_storyend")
+except PackageNotFoundError:
+    # A copy of the package that was not installed, as in a Space.
+    __version__ = "unknown"
+
+_exported, __dir__, _names = _lazy_exports(
+    __name__,
+    {
+        **dict.fromkeys(
+            (
+                "EndingGenerationOutput",
+                "IncrementalEncoderConfig",
+                "IncrementalEncoderForEndingGeneration",
+                "IncrementalEncoderTokenizer",
+                "KnowledgeTable",
+                "StoryEndingPipeline",
+            ),
+            ".modeling",
+        ),
+        **dict.fromkeys(("default_model", "generate", "load", "pipeline", "register"), ".pretrained"),
+        "evaluate": ".evaluation",
+        "explain": ".explanation",
+        "prepare": ".preparation",
+        "train": ".training",
+    },
 )
-from .pretrained import default_model, register
+__all__ = [*_names, "__version__"]
 
-register()
 
-__all__ = [
-    "EndingGenerationOutput",
-    "IncrementalEncoderConfig",
-    "IncrementalEncoderForEndingGeneration",
-    "IncrementalEncoderTokenizer",
-    "KnowledgeTable",
-    "StoryEndingPipeline",
-    "default_model",
-    "explain",
-]
+def __getattr__(name: str) -> Any:
+    value = _exported(name)
+    from .pretrained import register
+
+    register()
+    return value
+
+
+if "transformers" in sys.modules:
+    from .pretrained import register
+
+    register()

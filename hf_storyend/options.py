@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import MISSING, field
 from typing import Any
 
+# As the default of an option: it must be given.
+REQUIRED: Any = MISSING
 
-def option(default: Any, help: str, *, positional: bool = False, factory: Callable[[], Any] | None = None) -> Any:
+
+def option(
+    default: Any,
+    help: str,
+    *,
+    positional: bool = False,
+    factory: Callable[[], Any] | None = None,
+    group: str | None = None,
+    flag: str | None = None,
+    metavar: str | None = None,
+) -> Any:
     """
     Declare a field of an options dataclass.
 
     Args:
-        default: Default value; ignored if there is a `factory`.
+        default: Default value, or `REQUIRED`; ignored if there is a `factory`.
         help: One line for `--help`; it says what the option does and what the default means.
         positional: Whether the command line takes it as an argument instead of `--name`.
         factory: Makes the default where it is mutable.
+        group: Title under which `--help` lists the option.
+        flag: Spelling on the command line, without hyphens, where it is not that of the field.
+        metavar: Placeholder of the value in `--help`.
     """
-    metadata = {"help": help, "positional": positional}
+    metadata = {"help": help, "positional": positional, "group": group, "flag": flag, "metavar": metavar}
     if factory is not None:
         return field(default_factory=factory, metadata=metadata)
     return field(default=default, metadata=metadata)

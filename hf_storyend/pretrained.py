@@ -1,34 +1,18 @@
-"""Makes the installed classes known to transformers, so that saved models load without `trust_remote_code`."""
+"""Pretrained models: the one that comes with the package, loading any other, and generating endings with it.
+
+Torch and transformers are imported by the functions that need them, so that `default_model` costs nothing.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, AutoTokenizer
-from transformers.pipelines import PIPELINE_REGISTRY
-
-from .modeling import (
-    IncrementalEncoderConfig,
-    IncrementalEncoderForEndingGeneration,
-    IncrementalEncoderTokenizer,
-    StoryEndingPipeline,
-)
-from .modeling.pipeline_incremental_encoder import TASK
-
-
-def default_model() -> str:
-    """
-    The directory of the model that comes with the package, for `from_pretrained`.
-
-    ```python
-    >>> model = IncrementalEncoderForEndingGeneration.from_pretrained(hf_storyend.default_model())
-    ```
-    """
-    directory = Path(__file__).parent / "assets" / "default_model"
-    if not (directory / "model.safetensors").is_file():
-        raise OSError(f"{directory} has no model: this copy of hf_storyend was made without it. Install it anew.")
-    return str(directory)
-
+if TYPE_CHECKING:
+    from .modeling import IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer, StoryEndingPipeline
 
 EXAMPLE_STORIES = (
     "Mei put a cake in the oven. She sat down with a good book. The story was very exciting. "
@@ -39,14 +23,123 @@ EXAMPLE_STORIES = (
     "On the big night her hands were shaking. Her father smiled at her from the first row.",
 )
 
+# A dot before the slash means a path: `../model`.
+_HUB_NAME = re.compile(r"[\w.-]*\w/[\w.-]+")
+
+
+def default_model() -> str:
+    """
+    Return the directory of the model that comes with the package, for `from_pretrained`.
+
+    ```python
+    >>> model = IncrementalEncoderForEndingGeneration.from_pretrained(hf_storyend.default_model())
+    ```
+    """
+    directory = Path(__file__).parent / "assets" / "default_model"
+    if not (directory / "model.safetensors").is_file():
+        raise OSError(f"{directory} has no model: this copy of hf_storyend was built without it. Reinstall it.")
+    return str(directory)
+
+
+def find_model(name: str | Path | None) -> str:
+    """Return a model directory or a name on the Hub, checked by its looks; the package's model if `name` is None."""
+    if name is None:
+        return default_model()
+    name = str(name)
+    if not Path(name).is_dir() and not _HUB_NAME.fullmatch(name):
+        raise ValueError(
+            f"`{name}` is no model: there is no such directory, and a name on the Hub has its owner before it, "
+            "like `owner/name`."
+        )
+    return name
+
 
 def register() -> None:
-    """Safe to call more than once."""
-    config_class = IncrementalEncoderConfig
-    AutoConfig.register(config_class.model_type, config_class, exist_ok=True)
+    """
+    Register the model classes with the Auto classes and the `story-ending` task with `pipeline`.
+
+    Saved models then load without `trust_remote_code`. Safe to call more than once. Any public name of `hf_storyend`
+    does it on first use; call it where only transformers' names are used.
+    """
+    from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, AutoTokenizer
+    from transformers.pipelines import PIPELINE_REGISTRY
+
+    from .modeling import (
+        IncrementalEncoderConfig,
+        IncrementalEncoderForEndingGeneration,
+        IncrementalEncoderTokenizer,
+        StoryEndingPipeline,
+    )
+    from .modeling.pipeline_incremental_encoder import TASK
+
+    AutoConfig.register(IncrementalEncoderConfig.model_type, IncrementalEncoderConfig, exist_ok=True)
     for auto_class in (AutoModel, AutoModelForSeq2SeqLM):
-        auto_class.register(config_class, IncrementalEncoderForEndingGeneration, exist_ok=True)
-    AutoTokenizer.register(config_class, IncrementalEncoderTokenizer, exist_ok=True)
-    # Unlike the others, this warns when it is there already.
+        auto_class.register(IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration, exist_ok=True)
+    AutoTokenizer.register(IncrementalEncoderConfig, IncrementalEncoderTokenizer, exist_ok=True)
+    # Unlike the others, this warns if the task is registered already.
     if TASK not in PIPELINE_REGISTRY.supported_tasks:
         PIPELINE_REGISTRY.register_pipeline(TASK, StoryEndingPipeline, AutoModelForSeq2SeqLM, type="text")
+
+
+def load(
+    model: str | Path | None = None, **settings: Any
+) -> tuple[IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer]:
+    """
+    Load a model, in evaluation mode, and its tokenizer.
+
+    Args:
+        model: Model directory or Hub name; default: the model that comes with the package.
+        settings: Further arguments of both `from_pretrained`, such as `revision`.
+    """
+    name = find_model(model)
+    from transformers import AutoModel, AutoTokenizer
+
+    register()
+    return AutoModel.from_pretrained(name, **settings), AutoTokenizer.from_pretrained(name, **settings)
+
+
+def pipeline(model: str | Path | None = None, **settings: Any) -> StoryEndingPipeline:
+    """
+    Return a pipeline that maps a story to its endings, each with score and evidence.
+
+    Args:
+        model: Model directory or Hub name; default: the model that comes with the package.
+        settings: Arguments of `StoryEndingPipeline`: `device`, `batch_size`, those of `generate()`.
+    """
+    network, tokenizer = load(model)
+    from .modeling import StoryEndingPipeline
+
+    return StoryEndingPipeline(model=network, tokenizer=tokenizer, **settings)
+
+
+def generate(
+    stories: str | Sequence[str], model: str | Path | StoryEndingPipeline | None = None, **settings: Any
+) -> str | list[str]:
+    """
+    Generate the ending of a story, or one for each of several stories.
+
+    Scores, evidence and several endings of a story are what `pipeline` returns.
+
+    Args:
+        stories: A story, all its sentences in one string, or a list of stories.
+        model: Model directory, Hub name or a `pipeline`, which is loaded once for many calls; default: the model that
+            comes with the package.
+        settings: Arguments of `generate()` such as `num_beams`, and `triples` to add to the model's knowledge.
+    """
+    if isinstance(stories, str):
+        return generate([stories], model, **settings)[0]
+    if settings.get("num_return_sequences", 1) != 1:
+        raise ValueError("`num_return_sequences` must be 1: `hf_storyend.pipeline` returns several endings of a story.")
+    write = _pipeline_of(model)
+    return [endings[0]["ending"] for endings in write(list(stories), **settings)]
+
+
+def _pipeline_of(model: str | Path | StoryEndingPipeline | None) -> StoryEndingPipeline:
+    if model is None:
+        return _default_pipeline()
+    return pipeline(model) if isinstance(model, str | Path) else model
+
+
+@cache
+def _default_pipeline() -> StoryEndingPipeline:
+    return pipeline()

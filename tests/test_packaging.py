@@ -70,7 +70,7 @@ def expected_files() -> set[str]:
     """What must be in the package, by its name there: every module, and every file that a module reads."""
     files = {path.relative_to(ROOT) for path in (ROOT / "hf_storyend").rglob("*") if path.is_file()}
     files = {path for path in files if "__pycache__" not in path.parts}
-    names = {str(path).replace("hf_storyend/cli/", "storyend_cli/") for path in files}
+    names = {str(path).replace("hf_storyend/cli/", "hf_storyend.cli/") for path in files}
     names |= {f"hf_storyend/modeling/{path.name}" for path in (ROOT / "modeling").glob("*.py")}
     return names | {"hf_storyend/hub_cards/template.md", "hf_storyend/hub_cards/space/app.py"}
 
@@ -112,7 +112,7 @@ def test_it_installs_and_writes_an_ending(kind, installed, request, tmp_path):
 
 
 def test_commands_do_not_import_torch_to_show_help():
-    code = "import sys, storyend_cli.main; sys.exit('torch' in sys.modules or 'hf_storyend' in sys.modules)"
+    code = "import sys, hf_storyend.cli.main; sys.exit('torch' in sys.modules or 'hf_storyend' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -121,7 +121,7 @@ def test_help_takes_less_than_a_second():
     def seconds() -> float:
         """Of the processor: what else the machine does should not count."""
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, "-m", "storyend_cli.main", "--help"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([sys.executable, "-m", "hf_storyend.cli.main", "--help"], check=True, stdout=subprocess.DEVNULL)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 

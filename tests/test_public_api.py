@@ -68,7 +68,7 @@ def imported_packages(code: str) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.level in (0, 2):
             module = ".".join(filter(None, ("hf_storyend" if node.level else "", node.module)))
             names |= {module, *(f"{module}.{alias.name}" for alias in node.names)}
-    names = {"hf_storyend.cli" if name.startswith("storyend_cli") else name for name in names}
+    names = {"hf_storyend.cli" if name.startswith("hf_storyend.cli") else name for name in names}
     own = {name.split(".")[1] for name in names if name.startswith("hf_storyend.")}
     return own & ALLOWED.keys()
 
@@ -95,5 +95,5 @@ def test_an_import_is_found_in_every_form():
     assert imported_packages("from .. import hub, systems") == {"hub"}
     assert imported_packages("def f():\n    from hf_storyend.data.stories import load_stories") == {"data"}
     assert imported_packages("from hf_storyend import demo\nimport hf_storyend.modeling") == {"demo", "modeling"}
-    assert imported_packages("from storyend_cli.main import app") == {"cli"}
+    assert imported_packages("from hf_storyend.cli.main import app") == {"cli"}
     assert imported_packages("from .training import run\nimport torch\nfrom ..systems import SYSTEMS") == set()

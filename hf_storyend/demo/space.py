@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from .. import hub_cards, modeling
+from .. import modeling
 from ..files import atomic_directory
 from .requests import SystemShelf
 
@@ -30,6 +30,9 @@ def write_space(folder: str | Path, models: Sequence[str] = ()) -> None:
     if models:
         # Tells now, not on the Space, if one of them is no model.
         SystemShelf(models)
+    # Not part of a Space, which imports this file, too.
+    from .. import hub_cards
+
     with atomic_directory(folder) as aside:
         shutil.copytree(Path(str(hub_cards.__file__)).parent / "space", aside, dirs_exist_ok=True, ignore=_NOT_NEEDED)
         shutil.copytree(_PACKAGE, aside / "hf_storyend", ignore=_NOT_NEEDED)

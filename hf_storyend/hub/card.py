@@ -9,8 +9,7 @@ from typing import Any
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
-import hf_storyend
-
+from .. import hub_cards
 from ..evaluation.results import METRIC_TITLES, Evaluation, current_metrics, model_index
 from ..systems import SYSTEMS, System, find_system
 
@@ -76,7 +75,7 @@ def render_card(
     results = _validation_results(system, run, validation or {}) + (test_results or [])
     card = ModelCard.from_template(
         _metadata(system, run, results),
-        template_path=str(template_path()),
+        template_path=str(Path(str(hub_cards.__file__)).with_name("template.md")),
         repo_id=PLACEHOLDER,
         title=system.paper_name or system.name,
         system=system.name,
@@ -119,15 +118,6 @@ def render_card_of(folder: Path) -> str:
         evaluation.get("metrics"),
         _parse_results(index.read_text(encoding="utf-8")) if index.is_file() else None,
     )
-
-
-def template_path() -> Path:
-    """The template, which lies in `hub_cards`: inside the package or, in a source tree, beside it."""
-    for folder in hf_storyend.__path__:
-        path = Path(folder) / "hub_cards" / "template.md"
-        if path.is_file():
-            return path
-    raise ValueError("The installed hf_storyend lacks hub_cards/template.md: install it again.")
 
 
 def _metadata(system: System, run: dict[str, Any], results: list[EvalResult]) -> ModelCardData:

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 from annotation.sheet_rows import rewrite
-from storyend_cli.main import main
+from hf_storyend.cli.main import main
 
 from hf_storyend.annotation import read_key
 

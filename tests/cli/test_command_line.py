@@ -6,8 +6,8 @@ from importlib.metadata import version
 
 import pytest
 import typer
-from storyend_cli.main import COMMANDS, app, main
-from storyend_cli.models import find_model
+from hf_storyend.cli.main import COMMANDS, app, main
+from hf_storyend.cli.models import find_model
 
 import hf_storyend
 from hf_storyend.hub import CodeCheck, PushPlan

@@ -4,7 +4,7 @@ import json
 import sys
 
 import pytest
-from storyend_cli.main import main
+from hf_storyend.cli.main import main
 
 from hf_storyend.pretrained import EXAMPLE_STORIES
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from storyend_cli.system_names import names_of_files
+from hf_storyend.cli.system_names import names_of_files
 
 
 @pytest.mark.parametrize(

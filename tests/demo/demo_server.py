@@ -65,6 +65,6 @@ def wait_until_ready(server: Server, max_seconds: float = 180) -> None:
 def running_demo(models: Sequence[str]) -> Iterator[Server]:
     """`storyend demo MODEL ...`."""
     port = free_port()
-    command = [sys.executable, "-m", "storyend_cli.main", "demo", *models, "--no-open", "--port", str(port)]
+    command = [sys.executable, "-m", "hf_storyend.cli.main", "demo", *models, "--no-open", "--port", str(port)]
     with running(command, port) as server:
         yield server

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
-from storyend_cli.main import app
+from hf_storyend.cli.main import app
 from typer.testing import CliRunner
 
 

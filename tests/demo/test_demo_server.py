@@ -67,7 +67,7 @@ def test_sixty_four_users_at_the_same_time_all_get_their_answer(server):
 
 def test_a_port_that_is_taken_is_an_error_of_one_line(server, model_folder):
     port = server.address.rstrip("/").rsplit(":", 1)[1]
-    command = [sys.executable, "-m", "storyend_cli.main", "demo", model_folder, "--no-open", "--port", port]
+    command = [sys.executable, "-m", "hf_storyend.cli.main", "demo", model_folder, "--no-open", "--port", port]
     done = subprocess.run(command, capture_output=True, text=True, timeout=180)
     assert done.returncode == 2
     assert done.stderr.startswith(f"Error: Port {port} can't be used") and len(done.stderr.splitlines()) == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from huggingface_hub import RepoCard
 from packaging.requirements import Requirement
-from storyend_cli.main import app
+from hf_storyend.cli.main import app
 from typer.testing import CliRunner
 
 gradio = pytest.importorskip("gradio", reason="gradio is not installed")

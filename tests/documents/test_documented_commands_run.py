@@ -17,7 +17,7 @@ from demo.demo_server import free_port, running
 from documents.markdown_code import DOCUMENTS, ROOT, Block, blocks_of, commands_in
 from documents.shells import BashShell, Printed
 from documents.surroundings import NUM_TRAIN, score_sheets
-from storyend_cli.main import app
+from hf_storyend.cli.main import app
 
 # Options that are given besides: the same programs, for seconds instead of hours.
 SMALLER = {

@@ -17,7 +17,7 @@ import pytest
 import typer
 import yaml
 from documents.markdown_code import DOCUMENTS, ROOT, blocks_of, commands_in, fenced_blocks, inline_code, tokens_of
-from storyend_cli.main import app
+from hf_storyend.cli.main import app
 
 STORYEND = typer.main.get_command(app)
 SCRIPT = re.compile(r"(examples|benchmarks)/[\w/]+\.(py|yaml|sbatch)")

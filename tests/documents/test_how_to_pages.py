@@ -76,7 +76,7 @@ def test_a_system_is_added(tree):
     (line,) = python_of("adding_a_system")
     tree.put("hf_storyend/systems.py", textwrap.indent(line.rstrip() + ",\n", " " * 8), before="    )\n}\n")
     name, description = re.findall(r'"(.+?)"', line)[:2]
-    assert re.search(rf"{name} .*{description}", tree.python("-m", "storyend_cli.main", "systems"))
+    assert re.search(rf"{name} .*{description}", tree.python("-m", "hf_storyend.cli.main", "systems"))
     tree.python("-m", "hf_storyend.hub.card", "hub_cards")
     assert description in (tree.folder / "hub_cards" / f"{name}.md").read_text(encoding="utf-8")
 
@@ -91,7 +91,7 @@ def test_a_metric_is_added(tree):
     tree.put("hf_storyend/evaluation/result.py", f"    {' '.join(title.split())},\n", before='    "length":')
     (tree.folder / "endings.txt").write_text("Did she sleep?\nShe slept.\n", encoding="utf-8")
     arguments = ["score", "--endings", "endings.txt", "--max-stories", "2", "--output", "scored"]
-    tree.python("-m", "storyend_cli.main", *arguments)
+    tree.python("-m", "hf_storyend.cli.main", *arguments)
     table = (tree.folder / "scored" / "endings" / "evaluation.md").read_text(encoding="utf-8")
     assert re.search(r"Endings that are a question, % \| 50\.00", table)
 

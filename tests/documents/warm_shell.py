@@ -15,7 +15,7 @@ import traceback
 
 import matplotlib.pyplot  # noqa: F401
 import scipy.stats  # noqa: F401
-import storyend_cli.main
+import hf_storyend.cli.main
 
 import hf_storyend.annotation
 import hf_storyend.comparison
@@ -32,7 +32,7 @@ def run(words: list[str]) -> None:
         words = ["python", *words[2:]]
     if words[0] == "storyend":
         sys.argv = words
-        storyend_cli.main.main()
+        hf_storyend.cli.main.main()
     elif words[:2] == ["python", "-m"]:
         sys.argv = words[2:]
         runpy.run_module(words[2], run_name="__main__", alter_sys=True)

@@ -8,7 +8,7 @@ import sys
 import xml.etree.ElementTree as ElementTree
 
 import pytest
-from storyend_cli.main import main
+from hf_storyend.cli.main import main
 
 from hf_storyend.explanation import FORMATS, counterfactual, explain, save_counterfactual, save_explanation
 from hf_storyend.explanation import figures as drawing

@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 
 from hf_storyend import IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration, KnowledgeTable
 from hf_storyend.cli.main import app
-from hf_storyend.data.collator import tokenise_stories
+from hf_storyend.data.batching import tokenise_stories
 from hf_storyend.data.embeddings import load_word_vectors
 from hf_storyend.data.story_files import read_stories
 from hf_storyend.knowledge import read_edges

@@ -93,7 +93,7 @@ def test_the_small_corpus_owes_nothing_to_others():
 
 
 def test_the_command(folder):
-    from storyend_cli.main import app
+    from hf_storyend.cli.main import app
 
     written = folder / "README.md"
     assert CliRunner().invoke(app, ["card", str(folder), "--output", str(written)]).exit_code == 0

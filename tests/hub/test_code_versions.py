@@ -96,7 +96,7 @@ def test_check_code_of_what_is_not_there(api, hub):
 
 
 def test_the_command(folder):
-    from storyend_cli.main import app
+    from hf_storyend.cli.main import app
 
     same = CliRunner().invoke(app, ["check-code", str(folder)])
     assert same.exit_code == 0 and "identical" in same.stdout and f"hf_storyend {RELEASE}" in same.stdout

@@ -200,7 +200,7 @@ def run_command(hub: Hub, home: Path, *arguments: str, **environment: str) -> su
     surroundings = {name: value for name, value in os.environ.items() if name != "HF_HUB_OFFLINE"}
     settings = {"HF_ENDPOINT": hub.url, "HF_HOME": str(home), "HF_HUB_DISABLE_XET": "1", "OMP_NUM_THREADS": "1"}
     return subprocess.run(
-        [sys.executable, "-m", "storyend_cli.main", *arguments],
+        [sys.executable, "-m", "hf_storyend.cli.main", *arguments],
         capture_output=True,
         text=True,
         env={**surroundings, **settings, "HF_TOKEN": MY_TOKEN, "HF_DEBUG": "1", **environment},

@@ -49,7 +49,7 @@ def test_sizes_of_the_paper():
 
 
 def test_the_list_on_the_command_line(wide_terminal):
-    from storyend_cli.main import app
+    from hf_storyend.cli.main import app
 
     result = CliRunner().invoke(app, ["systems", "--json"])
     rows = json.loads(result.output)
