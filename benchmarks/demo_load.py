@@ -28,7 +28,7 @@ import psutil
 
 from hf_storyend.data.stories import embedded_stories
 
-MODES = ("greedy", "samples", "beams")
+DECODINGS = ("greedy", "sampling", "beam_search")
 # Memory is not yet at rest while models, caches and threads are still coming into use.
 WARM_UP_SHARE = 0.25
 MAX_WAIT = 600.0
@@ -104,10 +104,10 @@ async def ask_on(client: httpx.AsyncClient, address: str, record: Record, user: 
     stories, draw = embedded_stories(), random.Random(user)
     while time.monotonic() < end:
         story = " ".join(draw.choice(stories)["context"])
-        mode = draw.choice(MODES)
-        num_endings = 1 if mode == "greedy" else draw.randint(1, 3)
-        # Story, triples, mode, number of endings, temperature, seed, system.
-        question = [story, None, mode, num_endings, 0.7, draw.randrange(4), None]
+        decoding = draw.choice(DECODINGS)
+        num_endings = 1 if decoding == "greedy" else draw.randint(1, 3)
+        # Story, triples, decoding, number of endings, temperature, seed, system.
+        question = [story, None, decoding, num_endings, 0.7, draw.randrange(4), None]
         asked = time.monotonic()
         try:
             endings = await ask(client, address, question, f"user{user}")

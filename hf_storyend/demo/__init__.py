@@ -1,16 +1,26 @@
-"""A page to try the models on: a story in, endings and the evidence behind them out."""
+"""A demo in the browser: a story in, endings out, with the attention of each word, clues and the visitor's triples."""
 
-from .app import build_demo, launch_demo
-from .handlers import EndingWriter, WrittenEndings
-from .requests import EndingRequest, OwnTriple
-from .space import write_space
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "EndingRequest",
-    "EndingWriter",
-    "OwnTriple",
-    "WrittenEndings",
-    "build_demo",
-    "launch_demo",
-    "write_space",
-]
+from ..lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from .app import build_demo, launch_demo
+    from .generator import EndingGenerator, GeneratedEndings
+    from .options import DemoOptions
+    from .requests import EndingRequest, UserTriple
+    from .space import write_space
+
+__getattr__, __dir__, __all__ = lazy_exports(
+    __name__,
+    {
+        "DemoOptions": ".options",
+        "EndingGenerator": ".generator",
+        "EndingRequest": ".requests",
+        "GeneratedEndings": ".generator",
+        "UserTriple": ".requests",
+        "build_demo": ".app",
+        "launch_demo": ".app",
+        "write_space": ".space",
+    },
+)

@@ -1,4 +1,4 @@
-"""Starting the page on this machine or on a Space."""
+"""The demo page, in Gradio: its layout, its events, and the server."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transformers.utils import logging
+from transformers.utils.logging import disable_progress_bar
 
-from .handlers import DemoHandlers, EndingWriter, clues_picture, ignore_missing_glyphs
+from .generator import EndingGenerator
+from .handlers import DemoHandlers, import_gradio
+from .rendering import clues_html, ignore_missing_glyphs
 from .requests import (
     MAX_ENDINGS,
     MAX_SEED,
     MAX_TEMPERATURE,
     MIN_TEMPERATURE,
-    MODES,
     EndingRequest,
-    gradio_library,
-    read_sentences,
+    parse_story,
 )
 
-STORIES = (
+EXAMPLES = (
     "Anna put a cake in the oven.\nShe fell asleep on the couch with her cat.\nThe smoke alarm woke her up.\n"
     "The kitchen was full of smoke.",
     "It was Halloween.\nTom wanted to be a pirate.\nHe and his sister walked from house to house.\n"
@@ -30,27 +30,144 @@ STORIES = (
     "Sara forgot her umbrella at home. On the way to work it began to rain. A stranger shared his umbrella with her. "
     "They talked all the way to the station.",
 )
-
-
-_MODES_INFO = "Greedy: the likeliest word each time. Beams: the likeliest endings. Samples: drawn by chance."
+_TITLE = "Story endings, and why"
+_HEADER = f"""<h1>{_TITLE}</h1>
+<p>Write the beginning of a story. The model ends it, and shows the attention of each word.
+<span class="keys"><kbd>Ctrl</kbd>+<kbd>Enter</kbd> generates.</span></p>"""
+_DECODING_INFO = (
+    "Greedy: the most likely word each time. Beam search: the most likely endings. Sampling: random endings."
+)
 _TRIPLES_INFO = (
     "Knowledge for this story only, one triple a line: head, relation, tail. The head must be a word of the story; "
     "relations are those of ConceptNet, such as AtLocation, Causes, HasProperty, IsA, UsedFor."
 )
+# Two at a time keep a processor busy. Drawing is slow, and must not delay endings.
+_GENERATING: dict[str, Any] = {"concurrency_id": "generating", "concurrency_limit": 2}
+_DRAWING: dict[str, Any] = {"concurrency_id": "drawing", "concurrency_limit": 1}
+# Open pages whose state Gradio keeps.
+_MAX_PAGES = 256
+_ASSETS = Path(__file__).parent
+
+
+def launch_demo(
+    models: Sequence[str] = (),
+    *,
+    host: str | None = None,
+    port: int | None = None,
+    share: bool | None = None,
+    open_browser: bool = False,
+) -> tuple[Any, str]:
+    """
+    Start the demo in the background.
+
+    Args:
+        models: Model directories or Hub names; default: the model that comes with the package.
+        host: Address to listen at; default: `GRADIO_SERVER_NAME`, or this machine only.
+        port: Port to listen at; default: the first free one from 7860 on.
+        share: Whether to serve a public address through a tunnel of Gradio's servers; default: only where nothing else
+            works, as in Colab.
+        open_browser: Whether to open the page in a browser.
+
+    Returns:
+        The Gradio `Blocks`, whose `block_thread()` waits for Ctrl+C, and the address.
+    """
+    demo = build_demo(models)
+    disable_progress_bar()
+    ignore_missing_glyphs()
+    try:
+        _, local_url, share_url = demo.launch(
+            server_name=host,
+            server_port=port,
+            share=share,
+            inbrowser=open_browser,
+            prevent_thread_lock=True,
+            quiet=True,
+            **_launch_settings(),
+        )
+    except OSError as error:
+        if port is None or "empty port" not in str(error):
+            raise
+        raise OSError(f"Port {port} can't be used; maybe another program uses it: choose another.") from error
+    # The browser fetches the page meanwhile: the first visitor waits no longer than the second.
+    _warm_up(demo.generator)
+    return demo, share_url or local_url
+
+
+def _warm_up(generator: EndingGenerator) -> None:
+    """Generate and draw once, so that models and libraries are loaded."""
+    generated = generator.generate(EndingRequest(generator.systems[0], parse_story(EXAMPLES[0])))
+    # Without matplotlib, the tabs of pictures show the error.
+    with suppress(ImportError):
+        clues_html(generated.endings[0])
+
+
+def _launch_settings() -> dict[str, Any]:
+    """Return theme, style and keys; nothing is fetched from elsewhere or recorded."""
+    gradio = import_gradio()
+    # Fonts of the visitor's machine: nothing to fetch. Greys with enough contrast.
+    theme = gradio.themes.Default(
+        primary_hue="blue", font=["system-ui", "sans-serif"], font_mono=["ui-monospace", "monospace"]
+    ).set(
+        block_info_text_color="*neutral_600",
+        block_info_text_color_dark="*neutral_300",
+        body_text_color_subdued="*neutral_600",
+        body_text_color_subdued_dark="*neutral_300",
+        button_primary_background_fill="*primary_700",
+        button_primary_background_fill_hover="*primary_800",
+    )
+    return {
+        "theme": theme,
+        "css": (_ASSETS / "page.css").read_text(encoding="utf-8"),
+        "js": (_ASSETS / "page.js").read_text(encoding="utf-8"),
+        "footer_links": ["api"],
+        "run_history": False,
+        "ssr_mode": False,
+        "state_session_capacity": _MAX_PAGES,
+    }
+
+
+def build_demo(models: Sequence[str] = ()) -> Any:
+    """
+    Build the page without starting it.
+
+    Args:
+        models: Model directories or Hub names; default: the model that comes with the package.
+
+    Returns:
+        Gradio `Blocks`.
+    """
+    gradio = import_gradio()
+    generator = EndingGenerator(models)
+    handlers = DemoHandlers(generator)
+    with gradio.Blocks(title=_TITLE, analytics_enabled=False) as demo:
+        gradio.HTML(_HEADER, elem_id="header", apply_default_css=False)
+        # On a phone they stand below each other in this order: the ending right below the button.
+        with gradio.Row(equal_height=False, elem_id="parts"):
+            with gradio.Column(min_width=0, elem_id="question"):
+                inputs = _add_inputs(gradio)
+            with gradio.Column(min_width=0, elem_id="answer"):
+                results = _add_results(gradio)
+            with gradio.Column(min_width=0, elem_id="options"):
+                settings = _add_settings(gradio, generator.systems, inputs.story)
+        _connect(gradio, handlers, inputs, settings, results)
+        gradio.api(handlers.endings, api_name="endings", **_GENERATING)
+    demo.queue()
+    demo.generator = generator
+    return demo
 
 
 @dataclass(frozen=True)
-class Question:
-    """The story, how its ending is to be written, and the button."""
+class _Inputs:
+    """Components for the story."""
 
     story: Any
-    mode: Any
+    decoding: Any
     button: Any
 
 
 @dataclass(frozen=True)
-class Options:
-    """What need not be touched."""
+class _Settings:
+    """Components with defaults."""
 
     system: Any
     triples: Any
@@ -60,15 +177,15 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """The message or the endings, and the tabs about the one that is looked at."""
+class _Results:
+    """Components for a message or endings, and the tabs of the chosen ending."""
 
     message: Any
     area: Any
     endings: Any
     ending: Any
     tabs: Any
-    evidence: Any
+    words: Any
     page_tab: Any
     page: Any
     clues_tab: Any
@@ -77,36 +194,40 @@ class Answer:
     attention: Any
 
     @property
-    def of_an_ending(self) -> list[Any]:
-        """What changes with the ending that is looked at."""
-        return [self.ending, self.tabs, self.evidence, self.page, self.clues, self.attention]
+    def of_ending(self) -> list[Any]:
+        """Components that change with the chosen ending."""
+        return [self.ending, self.tabs, self.words, self.page, self.clues, self.attention]
 
 
-def add_question(gradio: Any) -> Question:
-    """The part that the cursor starts in."""
+def _add_inputs(gradio: Any) -> _Inputs:
     story = gradio.Textbox(
-        STORIES[0],
+        EXAMPLES[0],
         label="Story",
         info="One sentence a line, or as running text.",
         lines=5,
         autofocus=True,
         elem_id="story",
     )
-    modes = [(name.capitalize(), name) for name in MODES]
-    mode = gradio.Radio(modes, value=MODES[0], label="How", info=_MODES_INFO, elem_id="mode")
-    return Question(story, mode, gradio.Button("Write the ending", variant="primary", elem_id="write"))
+    choices = [("Greedy", "greedy"), ("Beam search", "beam_search"), ("Sampling", "sampling")]
+    decoding = gradio.Radio(choices, value="greedy", label="Decoding", info=_DECODING_INFO, elem_id="decoding")
+    return _Inputs(story, decoding, gradio.Button("Generate the ending", variant="primary", elem_id="generate"))
 
 
-def add_options(gradio: Any, systems: list[str], story: Any) -> Options:
-    """The part for those who want more, and stories that can be put into the box."""
+def _add_settings(gradio: Any, systems: list[str], story: Any) -> _Settings:
     system = gradio.Radio(systems, value=systems[0], label="System", elem_id="system")
-    with gradio.Accordion("Own triples", open=False, elem_id="own"):
+    with gradio.Accordion("Your triples", open=False, elem_id="own"):
         triples = gradio.Textbox(
             "", label="Triples", info=_TRIPLES_INFO, lines=3, placeholder="oven, UsedFor, bake", elem_id="triples"
         )
     with gradio.Accordion("Number of endings, temperature, seed", open=False, elem_id="settings"):
         num_endings = gradio.Slider(
-            1, MAX_ENDINGS, 3, step=1, label="Number of endings", info="With beams or samples.", elem_id="number"
+            1,
+            MAX_ENDINGS,
+            3,
+            step=1,
+            label="Number of endings",
+            info="With beam search or sampling.",
+            elem_id="number",
         )
         temperature = gradio.Slider(
             MIN_TEMPERATURE,
@@ -114,39 +235,38 @@ def add_options(gradio: Any, systems: list[str], story: Any) -> Options:
             0.7,
             step=0.05,
             label="Temperature",
-            info="With samples: low is cautious, high is wild.",
+            info="With sampling: higher is more random.",
             elem_id="temperature",
         )
         seed = gradio.Number(
             1,
             label="Seed",
-            info="With samples: the same seed gives the same endings.",
+            info="With sampling: the same seed gives the same endings.",
             minimum=0,
             maximum=MAX_SEED,
             elem_id="seed",
         )
-    gradio.Examples([[text] for text in STORIES], story, label="Stories to start from", elem_id="examples")
-    return Options(system, triples, num_endings, temperature, seed)
+    gradio.Examples([[text] for text in EXAMPLES], story, label="Example stories", elem_id="examples")
+    return _Settings(system, triples, num_endings, temperature, seed)
 
 
-def add_answer(gradio: Any) -> Answer:
-    """The part to read; hidden until there is something."""
+def _add_results(gradio: Any) -> _Results:
     message = gradio.HTML(elem_id="message", apply_default_css=False)
     with gradio.Column(visible=False, elem_id="results") as area:
         endings = gradio.Radio([], label="Endings", visible=False, elem_id="endings")
         ending = gradio.HTML(elem_id="ending", apply_default_css=False)
-        with gradio.Tabs(selected="evidence", elem_id="why", overflow_behavior="wrap") as tabs:
-            _, evidence = _add_tab(gradio, "evidence", "Evidence")
-            page_tab, page = _add_tab(gradio, "page", "Look around")
+        with gradio.Tabs(selected="words", elem_id="why", overflow_behavior="wrap") as tabs:
+            _, words = _add_tab(gradio, "words", "Words")
+            page_tab, page = _add_tab(gradio, "page", "Explore")
             clues_tab, clues = _add_tab(gradio, "clues", "Clues")
             attention_tab, attention = _add_tab(gradio, "attention", "Attention")
-    return Answer(
+    return _Results(
         message=message,
         area=area,
         endings=endings,
         ending=ending,
         tabs=tabs,
-        evidence=evidence,
+        words=words,
         page_tab=page_tab,
         page=page,
         clues_tab=clues_tab,
@@ -161,142 +281,28 @@ def _add_tab(gradio: Any, name: str, title: str) -> tuple[Any, Any]:
         return tab, gradio.HTML(elem_id=name, apply_default_css=False)
 
 
-_TITLE = "Story endings, and why"
-_HEADER = f"""<h1>{_TITLE}</h1>
-<p>Write the beginning of a story. The model ends it, and shows what it read for each word.
-<span class="keys"><kbd>Ctrl</kbd>+<kbd>Enter</kbd> writes.</span></p>"""
-# Two at a time keep a processor busy; drawing is slow, and must not keep anyone from an ending.
-_WRITING: dict[str, Any] = {"concurrency_id": "writing", "concurrency_limit": 2}
-_DRAWING: dict[str, Any] = {"concurrency_id": "drawing", "concurrency_limit": 1}
-
-
-def build_demo(models: Sequence[str] = ()) -> Any:
-    """
-    The page as Gradio `Blocks`; `launch_demo` also starts it.
-
-    Args:
-        models: Directories of models, or names on the Hub; the model that comes with the package if there are none.
-    """
-    gradio = gradio_library()
-    writer = EndingWriter(models)
-    handlers = DemoHandlers(writer)
-    with gradio.Blocks(title=_TITLE, analytics_enabled=False) as demo:
-        gradio.HTML(_HEADER, elem_id="header", apply_default_css=False)
-        # In this order below each other on a phone, so that an ending stands where it was asked for.
-        with gradio.Row(equal_height=False, elem_id="parts"):
-            with gradio.Column(min_width=0, elem_id="question"):
-                question = add_question(gradio)
-            with gradio.Column(min_width=0, elem_id="answer"):
-                answer = add_answer(gradio)
-            with gradio.Column(min_width=0, elem_id="options"):
-                options = add_options(gradio, writer.systems, question.story)
-        _connect(gradio, handlers, question, options, answer)
-        gradio.api(handlers.endings, api_name="endings", **_WRITING)
-    demo.queue()
-    demo.writer = writer
-    return demo
-
-
-def _connect(gradio: Any, handlers: DemoHandlers, question: Question, options: Options, answer: Answer) -> None:
+def _connect(gradio: Any, handlers: DemoHandlers, inputs: _Inputs, settings: _Settings, results: _Results) -> None:
     hidden: dict[str, Any] = {"api_visibility": "private", "show_progress": "minimal"}
-    # What the page shows endings of: what is in the boxes may have been changed since.
+    # The request whose endings the page shows: the inputs may have changed since.
     request = gradio.State()
     gradio.on(
-        [question.button.click, question.story.submit, options.triples.submit],
-        handlers.write,
+        [inputs.button.click, inputs.story.submit, settings.triples.submit],
+        handlers.generate,
         [
-            options.system,
-            question.story,
-            options.triples,
-            question.mode,
-            options.num_endings,
-            options.temperature,
-            options.seed,
+            settings.system,
+            inputs.story,
+            settings.triples,
+            inputs.decoding,
+            settings.num_endings,
+            settings.temperature,
+            settings.seed,
         ],
-        [answer.message, answer.area, request, answer.endings, *answer.of_an_ending],
+        [results.message, results.area, request, results.endings, *results.of_ending],
         **hidden,
-        **_WRITING,
+        **_GENERATING,
     )
-    chosen = [request, answer.endings]
-    answer.endings.input(handlers.choose, chosen, answer.of_an_ending, **hidden, **_WRITING)
-    answer.page_tab.select(handlers.page, chosen, answer.page, **hidden, **_WRITING)
-    answer.clues_tab.select(handlers.clues, chosen, answer.clues, **hidden, **_DRAWING)
-    answer.attention_tab.select(handlers.attention, chosen, answer.attention, **hidden, **_DRAWING)
-
-
-_PARTS = Path(__file__).parent
-# The last pages that were open, for each of which Gradio keeps what it shows.
-_MAX_PAGES = 256
-
-
-def launch_demo(
-    models: Sequence[str] = (),
-    *,
-    host: str | None = None,
-    port: int | None = None,
-    share: bool | None = None,
-    open_browser: bool = False,
-) -> tuple[Any, str]:
-    """
-    Start the page and give it, as Gradio `Blocks`, with its address; `block_thread()` of it waits for Ctrl+C.
-
-    Args:
-        models: Directories of models, or names on the Hub; the model that comes with the package if there are none.
-        host: Address to listen at; this machine only unless given, or set by `GRADIO_SERVER_NAME`.
-        port: Port to listen at; the first free one from 7860 on unless given.
-        share: Let anyone in by a tunnel of Gradio's servers; unless given, only where nothing else works, as in Colab.
-        open_browser: Whether to open the page in a browser.
-    """
-    demo = build_demo(models)
-    logging.disable_progress_bar()
-    ignore_missing_glyphs()
-    try:
-        _, local_url, share_url = demo.launch(
-            server_name=host,
-            server_port=port,
-            share=share,
-            inbrowser=open_browser,
-            prevent_thread_lock=True,
-            quiet=True,
-            **_page_settings(),
-        )
-    except OSError as error:
-        if port is None or "empty port" not in str(error):
-            raise
-        raise OSError(f"Port {port} can't be used; maybe something uses it already: choose another.") from error
-    # While a browser fetches the page, the model is read: the first visitor waits no longer than the second.
-    _warm_up(demo.writer)
-    return demo, share_url or local_url
-
-
-def _warm_up(writer: EndingWriter) -> None:
-    """Write once and draw once, so that all that takes long to load is loaded."""
-    written = writer.write(EndingRequest(writer.systems[0], read_sentences(STORIES[0])))
-    # Without matplotlib, whoever opens a picture is told.
-    with suppress(ImportError):
-        clues_picture(written.endings[0])
-
-
-def _page_settings() -> dict[str, Any]:
-    """Looks, keys, and nothing that is fetched from elsewhere or recorded."""
-    gradio = gradio_library()
-    # Fonts of the visitor's own machine: nothing to fetch. Grey that can be read.
-    theme = gradio.themes.Default(
-        primary_hue="blue", font=["system-ui", "sans-serif"], font_mono=["ui-monospace", "monospace"]
-    ).set(
-        block_info_text_color="*neutral_600",
-        block_info_text_color_dark="*neutral_300",
-        body_text_color_subdued="*neutral_600",
-        body_text_color_subdued_dark="*neutral_300",
-        button_primary_background_fill="*primary_700",
-        button_primary_background_fill_hover="*primary_800",
-    )
-    return {
-        "theme": theme,
-        "css": (_PARTS / "page.css").read_text(encoding="utf-8"),
-        "js": (_PARTS / "page.js").read_text(encoding="utf-8"),
-        "footer_links": ["api"],
-        "run_history": False,
-        "ssr_mode": False,
-        "state_session_capacity": _MAX_PAGES,
-    }
+    chosen = [request, results.endings]
+    results.endings.input(handlers.choose, chosen, results.of_ending, **hidden, **_GENERATING)
+    results.page_tab.select(handlers.page, chosen, results.page, **hidden, **_GENERATING)
+    results.clues_tab.select(handlers.clues, chosen, results.clues, **hidden, **_DRAWING)
+    results.attention_tab.select(handlers.attention, chosen, results.attention, **hidden, **_DRAWING)

@@ -1,11 +1,11 @@
 () => {
-  // Ctrl+Enter (or Cmd+Enter) writes, wherever the cursor is.
+  // Ctrl+Enter (or Cmd+Enter) generates, wherever the cursor is.
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
     event.preventDefault();
-    document.querySelector("#write").click();
+    document.querySelector("#generate").click();
   });
-  // Arrows walk along a choice, as everywhere else: Gradio's buttons do not know that they belong together.
+  // Arrow keys move along a choice; Gradio's radio buttons are no group.
   const steps = { ArrowUp: -1, ArrowLeft: -1, ArrowDown: 1, ArrowRight: 1 };
   document.addEventListener("keydown", (event) => {
     if (!(event.key in steps) || event.target.type !== "radio") return;

@@ -1,4 +1,4 @@
-"""The demo as a Hugging Face Space: a directory that holds all it needs but what pip installs."""
+"""The demo as a Hugging Face Space: a directory with everything but what pip installs."""
 
 from __future__ import annotations
 
@@ -8,44 +8,44 @@ from pathlib import Path
 
 from .. import modeling
 from ..files import atomic_directory
-from .requests import SystemShelf
+from .generator import ModelCache
 
 _PACKAGE = Path(__file__).resolve().parent.parent
-_NOT_NEEDED = shutil.ignore_patterns("__pycache__", "cli", "modeling", "hub_cards")
+_IGNORED = shutil.ignore_patterns("__pycache__", "cli", "modeling", "hub_cards")
 
 
-def write_space(folder: str | Path, models: Sequence[str] = ()) -> None:
+def write_space(directory: str | Path, models: Sequence[str] = ()) -> None:
     """
-    Write a Space to a directory. The package goes in as it is installed here, with the model that comes with it: a
-    Space then needs no release of the package, and shows exactly what `storyend demo` shows.
+    Write a Space that shows what `storyend demo` shows.
+
+    The installed package is copied with its model, so that the Space needs no release of the package.
 
     Args:
-        folder: A directory that is not there yet, or an empty one.
-        models: Directories of models, which go in, or names on the Hub, which the Space will fetch; they are in
-            `models.txt`, a line each. The model that comes with the package if there are none.
+        directory: A new or an empty directory.
+        models: Model directories, which are copied, or Hub names, which the Space downloads; `models.txt` lists them,
+            a line each. Default: the model that comes with the package.
     """
-    folder = Path(folder)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ValueError(f"`{folder}` is there already: give a new or an empty directory.")
+    directory = Path(directory)
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise ValueError(f"`{directory}` exists already: give a new or an empty directory.")
     if models:
-        # Tells now, not on the Space, if one of them is no model.
-        SystemShelf(models)
+        # A name that is no model fails here, not on the Space.
+        ModelCache(models)
     # Not part of a Space, which imports this file, too.
     from .. import hub_cards
 
-    with atomic_directory(folder) as aside:
-        shutil.copytree(Path(str(hub_cards.__file__)).parent / "space", aside, dirs_exist_ok=True, ignore=_NOT_NEEDED)
-        shutil.copytree(_PACKAGE, aside / "hf_storyend", ignore=_NOT_NEEDED)
-        code = Path(str(modeling.__file__)).parent
-        shutil.copytree(code, aside / "hf_storyend" / "modeling", ignore=_NOT_NEEDED)
+    with atomic_directory(directory) as space:
+        shutil.copytree(Path(str(hub_cards.__file__)).parent / "space", space, dirs_exist_ok=True, ignore=_IGNORED)
+        shutil.copytree(_PACKAGE, space / "hf_storyend", ignore=_IGNORED)
+        shutil.copytree(Path(str(modeling.__file__)).parent, space / "hf_storyend" / "modeling", ignore=_IGNORED)
         if models:
-            lines = [_add_model(aside, model) for model in models]
-            (aside / "models.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+            names = [_add_model(space, model) for model in models]
+            (space / "models.txt").write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
 
 
 def _add_model(space: Path, model: str) -> str:
-    """Copy a model that is here; gives what the Space calls it."""
-    # A Space imports this file, too, and lacks what pushing needs.
+    """Copy a model directory into the Space; return the model's name there."""
+    # A Space imports this file, too, without the dependencies of pushing.
     from ..hub.push import model_files
 
     if not Path(model).is_dir():
@@ -53,9 +53,9 @@ def _add_model(space: Path, model: str) -> str:
     name = Path(model).resolve().name
     target = space / "models" / name
     if target.exists():
-        raise ValueError(f"Two of the models are called `{name}`: rename the directory of one.")
+        raise ValueError(f"Two of the models are called `{name}`: rename one of their directories.")
     target.mkdir(parents=True)
-    for name_there, path in model_files(Path(model)).items():
-        (target / name_there).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(path, target / name_there)
+    for relative, path in model_files(Path(model)).items():
+        (target / relative).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, target / relative)
     return f"models/{name}"

@@ -9,8 +9,8 @@ of its words on to the words that they attend to,
 normalised to sum to 1 in each sentence. Attention to the graph of a word without triples does not count.
 
 In incremental encoding the ending attends to the last sentence, that one to the sentence before it, and so on to the
-first. In the other systems the ending attends to all sentences at once: there is no chain, and relevance sums to 1 over
-the story.
+first. In the other systems the ending attends to all sentences at once: there is no chain, and relevance sums to 1
+over the story.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class Counterfactual:
         return self.original.ending == self.changed.ending
 
     def log_probabilities(self) -> dict[str, dict[str, float | None]]:
-        """Return the log probability of each ending, `original` and `changed`, in the `given` and the `changed` story."""
+        """Return the log probability of the `original` and `changed` ending in the `given` and `changed` story."""
         return {
             "original": {"given": self.original.log_probability, "changed": _sum(self.original_ending_after)},
             "changed": {"given": _sum(self.changed_ending_before), "changed": self.changed.log_probability},
