@@ -1,3 +1,5 @@
+# Copyright 2026 The hf_storyend authors.
+# SPDX-License-Identifier: Apache-2.0
 """The model plugin: the files of this folder are what travels to the Hub with the weights."""
 
 from .configuration_incremental_encoder import IncrementalEncoderConfig

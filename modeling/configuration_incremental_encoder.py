@@ -1,19 +1,22 @@
-"""Every number of the model, declared once and checked when it is set."""
+# Copyright 2026 The hf_storyend authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Configuration: every number of the model, declared once and checked when it is set."""
 
 from __future__ import annotations
 
 import transformers
 
-from .loading import check_weight_files, naming
-from .supported_versions import check_transformers
+from .loading import check_transformers, check_weight_files, error_context
 
 # Before anything is asked of transformers that an old one does not have.
 check_transformers()
 
-# Far above any that could be trained: a damaged number must not build modules for hours.
-_MOST_LAYERS = 1000
+# Far above any that could be trained: a corrupted number must not build modules for hours.
+_MAX_LAYERS = 1000
 
+STORY_ENCODERS = ("incremental", "hierarchical", "sequence")
 KNOWLEDGE_ENCODERS = ("graph_attention", "contextual_attention", None)
+RECURRENCE_IMPLEMENTATIONS = ("fused", "eager")
 
 
 class IncrementalEncoderConfig(transformers.PreTrainedConfig):
@@ -45,17 +48,17 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
         copy (`bool`, *optional*, defaults to `False`):
             Whether words of the story can be copied into the ending, those out of the vocabulary included.
         num_copy_slots (`int`, *optional*, defaults to 32):
-            Words out of the vocabulary that one story can have ids for, if `copy`: they are numbered from `vocab_size`
-            on, and scores of the next word have so many columns more.
+            Out-of-vocabulary (OOV) words that one story can have ids for, if `copy`: they are numbered from
+            `vocab_size` on, and logits of the next word have as many columns more.
         encoder_loss_weight (`float`, *optional*, defaults to 1.0):
             Weight of the supervision on the context sentences, which only incremental encoding has; 0 switches it off.
-        encoder_loss_share (`float`, *optional*, defaults to 1.0):
-            Share of the context's words, drawn anew for each batch, that this loss is made of in training. It is
-            scaled up to that of all, so that it is the same on average: a smaller share saves time, not weight.
-        num_negatives (`int`, *optional*):
-            Words, drawn for each batch, that its training losses are made of beside the targets; 512 in the authors'
-            code. `None`, or as many as there are words, for the whole vocabulary. Ids should stand by falling
-            frequency, as in a vocabulary made by `storyend prepare`: see `drawn_words`.
+        encoder_loss_sampling_ratio (`float`, *optional*, defaults to 1.0):
+            Share of the context's words, sampled anew for each batch, that this loss is computed on in training. It is
+            scaled up, so that its expectation stays the same: a smaller ratio saves time, not weight.
+        num_sampled_classes (`int`, *optional*):
+            Classes of the sampled softmax in training, beside the targets; 512 in the authors' code. `None`, or at
+            least `vocab_size`, for the full softmax. Ids should be sorted by falling frequency, as `storyend prepare`
+            makes them: see [`SampledSoftmax`].
         dropout (`float`, *optional*, defaults to 0.0):
             Dropout on word vectors entering the LSTM, between its layers and before the vocabulary projection.
         tie_word_embeddings (`bool`, *optional*, defaults to `False`):
@@ -63,6 +66,9 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
         initializer_range (`float`, *optional*, defaults to 1.0):
             Standard deviation of word and relation vectors before training. With tied word vectors, a smaller one such
             as `2 / sqrt(hidden_size)` suits the vocabulary projection; the gates are scaled to whatever it is.
+        recurrence_implementation (`str`, *optional*, defaults to `"fused"`):
+            How a sentence is computed: `"fused"` as one operation wherever that is possible, `"eager"` step by step,
+            as the equations say. The results are the same.
         max_sentences (`int`, *optional*):
             Most sentences a story may have; no limit by default.
         max_sentence_length (`int`, *optional*):
@@ -72,23 +78,29 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
         max_ending_length (`int`, *optional*, defaults to 128):
             Most symbols `labels` may have, the end symbol included; `None` for no limit.
         unk_token_id, pad_token_id, bos_token_id, eos_token_id (`int`, *optional*, default to 0, 1, 2, 3):
-            The special symbols. `bos_token_id` is the start symbol before every sentence.
+            The special symbols. `bos_token_id` is the start symbol of every sentence.
         decoder_start_token_id (`int`, *optional*):
             What the ending is started with; `bos_token_id` unless given.
-        made_with (`dict[str, str]`, *optional*):
-            The versions that the model was saved with, and those that its code is for; set when it is saved.
+        library_versions (`dict[str, str]`, *optional*):
+            Versions of the libraries that the model was saved with, and of transformers that its code supports.
     """
 
     model_type = "incremental_encoder"
-    attribute_map = {"num_hidden_layers": "num_layers"}
+    attribute_map = {
+        "num_hidden_layers": "num_layers",
+        # Names in checkpoints of version 0.1.
+        "encoder_loss_share": "encoder_loss_sampling_ratio",
+        "num_negatives": "num_sampled_classes",
+        "made_with": "library_versions",
+    }
     # Evaluation loops stack whatever is not listed here; only the logits are worth it.
     keys_to_ignore_at_inference = [
         "ending_loss",
         "encoder_loss",
         "past_key_values",
         "decoder_hidden_states",
-        "decoder_attentions",
         "cross_attentions",
+        "knowledge_attentions",
         "encoder_last_hidden_state",
         "encoder_hidden_states",
         "encoder_attentions",
@@ -105,11 +117,12 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
     copy: bool = False
     num_copy_slots: int = 32
     encoder_loss_weight: float = 1.0
-    encoder_loss_share: float = 1.0
-    num_negatives: int | None = None
+    encoder_loss_sampling_ratio: float = 1.0
+    num_sampled_classes: int | None = None
     dropout: float = 0.0
     tie_word_embeddings: bool = False
     initializer_range: float = 1.0
+    recurrence_implementation: str = "fused"
     max_sentences: int | None = None
     max_sentence_length: int | None = None
     max_triples: int | None = 10
@@ -121,7 +134,7 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
     bos_token_id: int = 2
     eos_token_id: int = 3
     decoder_start_token_id: int | None = None
-    made_with: dict[str, str] | None = None
+    library_versions: dict[str, str] | None = None
 
     def __post_init__(self, **kwargs):
         if self.decoder_start_token_id is None:
@@ -135,7 +148,7 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path, **kwargs):
         """[`~transformers.PreTrainedConfig.from_pretrained`], whose errors name the model."""
-        with naming(pretrained_model_name_or_path):
+        with error_context(pretrained_model_name_or_path):
             return super().from_pretrained(pretrained_model_name_or_path, **kwargs)
 
     @classmethod
@@ -162,11 +175,11 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
 
     @property
     def num_output_words(self) -> int:
-        """Columns of the scores of the next word: the vocabulary and, if words can be copied, the slots."""
+        """Columns of the logits of the next word: the vocabulary and, if words can be copied, the OOV ids."""
         return self.vocab_size + (self.num_copy_slots if self.copy else 0)
 
     def _check_sizes(self) -> None:
-        limits = ("max_sentences", "max_sentence_length", "max_triples", "max_ending_length", "num_negatives")
+        limits = ("max_sentences", "max_sentence_length", "max_triples", "max_ending_length", "num_sampled_classes")
         sizes = ("vocab_size", "num_relations", "embedding_size", "hidden_size", "num_layers", "num_copy_slots")
         for name in (*sizes, *limits):
             value = getattr(self, name)
@@ -174,17 +187,18 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ValueError(f"`{name}` must be a whole number of at least 1; got {value!r}.")
-        if self.num_layers > _MOST_LAYERS:
-            raise ValueError(f"`num_layers` must be at most {_MOST_LAYERS}; got {self.num_layers}.")
+        if self.num_layers > _MAX_LAYERS:
+            raise ValueError(f"`num_layers` must be at most {_MAX_LAYERS}; got {self.num_layers}.")
         for name in ("unk_token_id", "pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < self.vocab_size:
                 raise ValueError(f"`{name}` must be a word id below `vocab_size` ({self.vocab_size}); got {value!r}.")
 
     def _check_choices(self) -> None:
-        # `story_encoder` is checked where the encoders are listed: in `story_readers.py`.
         for name, choices in (
+            ("story_encoder", STORY_ENCODERS),
             ("knowledge", KNOWLEDGE_ENCODERS),
+            ("recurrence_implementation", RECURRENCE_IMPLEMENTATIONS),
             ("attend_empty_graphs", (True, False)),
             ("copy", (True, False)),
         ):
@@ -197,8 +211,9 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
             raise ValueError(f"`dropout` must be at least 0 and below 1; got {self.dropout!r}.")
         if not 0.0 <= self.encoder_loss_weight < float("inf"):
             raise ValueError(f"`encoder_loss_weight` must be 0 or more; got {self.encoder_loss_weight!r}.")
-        if not 0.0 < self.encoder_loss_share <= 1.0:
-            raise ValueError(f"`encoder_loss_share` must be above 0 and at most 1; got {self.encoder_loss_share!r}.")
+        ratio = self.encoder_loss_sampling_ratio
+        if not 0.0 < ratio <= 1.0:
+            raise ValueError(f"`encoder_loss_sampling_ratio` must be above 0 and at most 1; got {ratio!r}.")
         if not 0.0 < self.initializer_range < float("inf"):
             raise ValueError(f"`initializer_range` must be above 0; got {self.initializer_range!r}.")
         if self.tie_word_embeddings and self.embedding_size != self.hidden_size:

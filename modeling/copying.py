@@ -1,3 +1,5 @@
+# Copyright 2026 The hf_storyend authors.
+# SPDX-License-Identifier: Apache-2.0
 """
 Copying words of the story into the ending: the mechanism of Gu et al., "Incorporating Copying Mechanism in
 Sequence-to-Sequence Learning" (CopyNet), ACL 2016.
@@ -15,70 +17,65 @@ by the probabilities of the step before; a rare word mostly stands in one place,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import nn
 from torch.nn import functional
 
 from .configuration_incremental_encoder import IncrementalEncoderConfig
-from .drawn_words import DrawnWords
-from .losses import IGNORED
-from .tensor_values import has_values, precise
+from .losses import IGNORED, SampledSoftmax
+from .tensor_utils import is_eager_mode, upcast
 
-NO_WORD = -1
+PADDING = -1
 
 
-@dataclass
-class CopyMemory:
+class CopyMemory(NamedTuple):
     """The words of a story as the decoder copies them; all tensors have the batch first."""
 
-    keys: torch.Tensor  # [B, M, D], tanh(W_c h); B may be smaller than the rows that are decoded, if beams share it
+    keys: torch.Tensor  # [B, M, D], tanh(W_c h)
     vectors: torch.Tensor  # [B, M, E], W_z h
-    ids: torch.Tensor  # [B, M], words or slots, NO_WORD at padding
+    ids: torch.Tensor  # [B, M], word ids or OOV ids, PADDING elsewhere
 
     @property
     def mask(self) -> torch.Tensor:
-        return self.ids != NO_WORD
+        return self.ids != PADDING
 
 
 class CopyMechanism(nn.Module):
-    """What copying adds to a model: a scorer of places, and a reader of words that stand in the story."""
+    """What copying adds to a model: a scorer of story positions, and the selective read."""
 
     def __init__(self, config: IncrementalEncoderConfig, state_size: int):
         super().__init__()
         self.scorer = nn.Linear(state_size, config.hidden_size, bias=False)
         self.reader = nn.Linear(state_size, config.embedding_size, bias=False)
 
-    def remember(self, states: torch.Tensor, copy_ids: torch.Tensor, word_mask: torch.Tensor) -> CopyMemory:
+    def project_memory(self, states: torch.Tensor, copy_ids: torch.Tensor, word_mask: torch.Tensor) -> CopyMemory:
         """Memory of a story from the encoder's states [B, K, L, C] at its words and their ids [B, K, L]."""
-        ids = copy_ids.masked_fill(~word_mask, NO_WORD).flatten(1)
+        ids = copy_ids.masked_fill(~word_mask, PADDING).flatten(1)
         states = states.flatten(1, 2)
         return CopyMemory(self.scorer(states).tanh(), self.reader(states), ids)
 
     @staticmethod
-    def read_places(word_ids: torch.Tensor, memory: CopyMemory) -> torch.Tensor:
-        """Selective read [B, T, E] for words [B, T]: zero for those that do not stand in the story."""
-        words = word_ids.reshape(memory.ids.shape[0], -1, 1)
-        places = (words == memory.ids.unsqueeze(1)).to(memory.vectors.dtype)
-        reads = (places / places.sum(dim=2, keepdim=True).clamp(min=1)) @ memory.vectors
-        return reads.view(*word_ids.shape, -1)
+    def selective_read(word_ids: torch.Tensor, memory: CopyMemory) -> torch.Tensor:
+        """Mean of the vectors [B, T, E] at the positions of words [B, T]: zero for words that are not in the story."""
+        positions = (word_ids.unsqueeze(2) == memory.ids.unsqueeze(1)).to(memory.vectors.dtype)
+        return (positions / positions.sum(dim=2, keepdim=True).clamp(min=1)) @ memory.vectors
 
     @staticmethod
-    def score_places(states: torch.Tensor, memory: CopyMemory) -> torch.Tensor:
-        """psi_c [B, T, M] for decoder states [B, T, D], in at least single precision; lowest at padding."""
-        scores = precise(states @ memory.keys.mT)
+    def score_positions(outputs: torch.Tensor, memory: CopyMemory) -> torch.Tensor:
+        """psi_c [B, T, M] for decoder outputs [B, T, D], in at least single precision; lowest at padding."""
+        scores = upcast(outputs @ memory.keys.mT)
         return scores.masked_fill(~memory.mask.unsqueeze(1), torch.finfo(scores.dtype).min)
 
-    def mix(self, logits: torch.Tensor, states: torch.Tensor, memory: CopyMemory, num_slots: int) -> torch.Tensor:
+    def combine_logits(
+        self, logits: torch.Tensor, outputs: torch.Tensor, memory: CopyMemory, num_slots: int
+    ) -> torch.Tensor:
         """
-        Logits over vocabulary and slots [B, T, V + slots] from those over the vocabulary and the states [B, T, D] they
-        were made from. Rows may share a memory, as beams do.
+        Logits over vocabulary and OOV ids [B, T, V + slots] from those over the vocabulary and the outputs [B, T, D]
+        that they were made from.
         """
-        num_memories = memory.ids.shape[0]
-        scores = self.score_places(states.reshape(num_memories, -1, states.shape[2]), memory)
-        mixed = extend_logits(logits.reshape(num_memories, -1, logits.shape[2]), scores, memory.ids, num_slots)
-        return mixed.view(*states.shape[:2], -1)
+        return extend_logits(logits, self.score_positions(outputs, memory), memory.ids, num_slots)
 
 
 def extend_logits(logits: torch.Tensor, scores: torch.Tensor, ids: torch.Tensor, num_slots: int) -> torch.Tensor:
@@ -87,17 +84,17 @@ def extend_logits(logits: torch.Tensor, scores: torch.Tensor, ids: torch.Tensor,
     M places. A slot that no word of the story has gets minus infinity.
     """
     num_words = logits.shape[2] + num_slots
-    first = _first_places(ids)
+    first = _first_positions(ids)
     is_first = first == torch.arange(ids.shape[1], device=ids.device)
-    totals = _total_at_first_places(scores, first, is_first)
+    totals = _total_at_first_positions(scores, first, is_first)
     # One column more takes what counts nowhere: padding, and the places where a word stands again.
     extended = functional.pad(logits, (0, num_slots + 1), value=-torch.inf)
-    columns = ids.masked_fill(~is_first | (ids == NO_WORD), num_words).unsqueeze(1).expand_as(totals)
-    mixed = torch.logaddexp(precise(extended.gather(2, columns)), totals)
+    columns = ids.masked_fill(~is_first | (ids == PADDING), num_words).unsqueeze(1).expand_as(totals)
+    mixed = torch.logaddexp(upcast(extended.gather(2, columns)), totals)
     return extended.scatter(2, columns, mixed.to(logits.dtype))[..., :num_words]
 
 
-def merge_slots(logits: torch.Tensor, vocab_size: int, unk_token_id: int) -> torch.Tensor:
+def merge_oov_logits(logits: torch.Tensor, vocab_size: int, unk_token_id: int) -> torch.Tensor:
     """
     Logits [..., V] in which every slot counts as the unknown word, from [..., V + slots]: what a model that copies
     says about the words of the vocabulary, to be compared with one that does not.
@@ -108,71 +105,74 @@ def merge_slots(logits: torch.Tensor, vocab_size: int, unk_token_id: int) -> tor
     return words.index_copy(-1, index, unknown)
 
 
-def sum_of_copy_losses(
-    states: torch.Tensor,
+def copy_loss(
+    outputs: torch.Tensor,
     labels: torch.Tensor,
     lm_head: nn.Module,
     memory: CopyMemory,
-    drawn: DrawnWords | None = None,
+    softmax: SampledSoftmax | None = None,
 ) -> torch.Tensor:
     """
-    Sum of -log p(label) over the labels [B, T] that are not ignored, from states [B, T, D]. Only states with a label
-    reach `lm_head`, unless the data may not be looked at. Where words were drawn, p is the label's share among them.
+    Sum of -log p(label) over the labels [B, T] that are not ignored, from outputs [B, T, D]. Only outputs with a label
+    reach `lm_head`, unless the graph is traced. With sampled classes, p is the label's share among them.
     """
-    scores = CopyMechanism.score_places(states, memory)
+    scores = CopyMechanism.score_positions(outputs, memory)
     stories = torch.arange(labels.shape[0], device=labels.device).repeat_interleave(labels.shape[1])
-    targets, states, scores = labels.flatten(), states.flatten(0, 1), scores.flatten(0, 1)
-    if has_values(labels):
+    targets, outputs, scores = labels.flatten(), outputs.flatten(0, 1), scores.flatten(0, 1)
+    if is_eager_mode(labels):
         real = (targets != IGNORED).nonzero().squeeze(1)
-        targets, states, scores, stories = (rows.index_select(0, real) for rows in (targets, states, scores, stories))
+        targets, outputs, scores, stories = (
+            rows.index_select(0, real) for rows in (targets, outputs, scores, stories)
+        )
     words = memory.ids.index_select(0, stories)
-    if drawn is None:
-        losses = -_log_likelihoods(precise(lm_head(states)), scores, words == targets.unsqueeze(1), targets)
+    if softmax is None:
+        losses = -_log_likelihoods(upcast(lm_head(outputs)), scores, words == targets.unsqueeze(1), targets)
     else:
-        losses = _drawn_losses(states, targets, lm_head, scores, words, drawn)
+        losses = _sampled_losses(outputs, targets, lm_head, scores, words, softmax)
     return losses.masked_fill(targets == IGNORED, 0.0).sum()
 
 
 def _log_likelihoods(
-    logits: torch.Tensor, scores: torch.Tensor, is_place: torch.Tensor, targets: torch.Tensor
+    logits: torch.Tensor, scores: torch.Tensor, is_target: torch.Tensor, targets: torch.Tensor
 ) -> torch.Tensor:
     """log p(target) [N] from psi_g [N, V] and psi_c [N, M], without making the distribution they are part of."""
     num_words, lowest = logits.shape[1], torch.finfo(scores.dtype).min
     normalizer = torch.logaddexp(logits.logsumexp(dim=1), scores.logsumexp(dim=1))
     generated = logits.gather(1, targets.clamp(0, num_words - 1).unsqueeze(1)).squeeze(1)
     generated = generated.masked_fill(targets >= num_words, lowest)
-    copied = scores.masked_fill(~is_place, lowest).logsumexp(dim=1)
+    copied = scores.masked_fill(~is_target, lowest).logsumexp(dim=1)
     return torch.logaddexp(generated, copied) - normalizer
 
 
-def _drawn_losses(
-    states: torch.Tensor,
+def _sampled_losses(
+    outputs: torch.Tensor,
     targets: torch.Tensor,
     lm_head: nn.Module,
     scores: torch.Tensor,
     words: torch.Tensor,
-    drawn: DrawnWords,
+    softmax: SampledSoftmax,
 ) -> torch.Tensor:
     """
-    -log p(target) [N] where only the target and the drawn words can be generated or copied, from psi_c [N, M] and the
-    words [N, M] at the places. A slot can always be copied; no draw takes it from the vocabulary.
+    -log p(target) [N] where only the target and the sampled classes can be generated or copied, from psi_c [N, M] and
+    the words [N, M] at the positions. An OOV id can always be copied: it is not among the classes to sample from.
     """
-    num_words, lowest = len(drawn.lowering), torch.finfo(scores.dtype).min
-    is_place, is_slot = words == targets.unsqueeze(1), words >= num_words
+    num_words, lowest = len(softmax.log_expected_counts), torch.finfo(scores.dtype).min
+    is_target, is_oov = words == targets.unsqueeze(1), words >= num_words
     known = words.clamp(0, num_words - 1)
     # Padding has the lowest score already.
-    counts = is_place | is_slot | drawn.have(known)
-    scores = (scores - drawn.lowering[known].masked_fill(is_slot, 0.0)).masked_fill(~counts, lowest)
-    generated, of_drawn = drawn.scores(states, targets.clamp(0, num_words - 1), lm_head)
+    counts = is_target | is_oov | softmax.contains(known)
+    correction = softmax.log_expected_counts[known].masked_fill(is_oov, 0.0)
+    scores = (scores - correction).masked_fill(~counts, lowest)
+    generated, sampled = softmax.logits(outputs, targets.clamp(0, num_words - 1), lm_head)
     generated = generated.masked_fill((targets >= num_words).unsqueeze(1), lowest)
-    normalizer = torch.cat((generated, of_drawn, scores), dim=1).logsumexp(dim=1)
-    copied = scores.masked_fill(~is_place, lowest).logsumexp(dim=1)
+    normalizer = torch.cat((generated, sampled, scores), dim=1).logsumexp(dim=1)
+    copied = scores.masked_fill(~is_target, lowest).logsumexp(dim=1)
     return normalizer - torch.logaddexp(generated.squeeze(1), copied)
 
 
-def check_slots(labels: torch.Tensor, memory: CopyMemory, vocab_size: int) -> None:
+def check_oov_labels(labels: torch.Tensor, memory: CopyMemory, vocab_size: int) -> None:
     """Refuse labels [B, T] with a slot that no word of their story has: nothing could ever produce them."""
-    if not has_values(labels):
+    if not is_eager_mode(labels):
         return
     stands_there = (labels.unsqueeze(2) == memory.ids.unsqueeze(1)).any(dim=2)
     wrong = ((labels >= vocab_size) & ~stands_there).nonzero()
@@ -183,7 +183,7 @@ def check_slots(labels: torch.Tensor, memory: CopyMemory, vocab_size: int) -> No
         )
 
 
-def _first_places(ids: torch.Tensor) -> torch.Tensor:
+def _first_positions(ids: torch.Tensor) -> torch.Tensor:
     """[B, M] -> for each place, the first one with the same word."""
     ordered, order = ids.sort(dim=1, stable=True)
     is_new = functional.pad(ordered[:, 1:] != ordered[:, :-1], (1, 0), value=True)
@@ -191,7 +191,7 @@ def _first_places(ids: torch.Tensor) -> torch.Tensor:
     return torch.empty_like(order).scatter(1, order, order.gather(1, starts))
 
 
-def _total_at_first_places(scores: torch.Tensor, first: torch.Tensor, is_first: torch.Tensor) -> torch.Tensor:
+def _total_at_first_positions(scores: torch.Tensor, first: torch.Tensor, is_first: torch.Tensor) -> torch.Tensor:
     """Log of the summed exponentials of all places of a word, at its first place; 0 elsewhere. [B, T, M]"""
     groups = first.unsqueeze(1).expand_as(scores)
     highest = torch.zeros_like(scores).scatter_reduce(2, groups, scores.detach(), "amax", include_self=False)

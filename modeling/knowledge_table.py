@@ -1,3 +1,5 @@
+# Copyright 2026 The hf_storyend authors.
+# SPDX-License-Identifier: Apache-2.0
 """The knowledge that a tokenizer carries: for every word, the triples that it retrieves."""
 
 from __future__ import annotations
@@ -12,8 +14,8 @@ import torch
 Triple = tuple[str, str, str]
 
 _FORMAT = 1
-# Tensors have room for so many at every word: a damaged file must not ask for all memory.
-_MOST_TRIPLES = 1000
+# Tensors have room for this many at every word: a corrupted file must not ask for all memory.
+_MAX_TRIPLES = 1000
 
 
 class KnowledgeTable:
@@ -47,9 +49,9 @@ class KnowledgeTable:
         if len(set(self.relations)) != len(self.relations):
             raise ValueError("`relations` has a name twice.")
         is_number = isinstance(max_triples, int) and not isinstance(max_triples, bool)
-        if not is_number or not 1 <= max_triples <= _MOST_TRIPLES:
+        if not is_number or not 1 <= max_triples <= _MAX_TRIPLES:
             raise ValueError(
-                f"`max_triples` must be a whole number of at least 1 and at most {_MOST_TRIPLES}; "
+                f"`max_triples` must be a whole number of at least 1 and at most {_MAX_TRIPLES}; "
                 f"got {max_triples!r:.60}."
             )
         self.max_triples = max_triples
@@ -80,7 +82,7 @@ class KnowledgeTable:
             for concept in concepts:
                 if concept != word and concept in by_head:
                     added.setdefault(word, []).extend(by_head[concept])
-        return {word: one_a_tail([*rows, *self.of(word)], self.max_triples) for word, rows in added.items()}
+        return {word: unique_tails([*rows, *self.of(word)], self.max_triples) for word, rows in added.items()}
 
     def add(self, triples: Iterable[Triple]) -> None:
         """Add triples to the graphs of their heads, and of the words whose concept the head is."""
@@ -184,7 +186,7 @@ def relation_name(relation: str) -> str:
     return relation.removeprefix("/r/")
 
 
-def one_a_tail(triples: Iterable[Any], max_triples: int) -> list:
+def unique_tails(triples: Iterable[Any], max_triples: int) -> list:
     """The first triple of each tail, in order, as many as allowed; of strings or of ids."""
     by_tail: dict[Any, Any] = {}
     for triple in triples:

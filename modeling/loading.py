@@ -1,18 +1,64 @@
-"""Loading that says which model is at fault: damaged files make the libraries below fail in many ways."""
+# Copyright 2026 The hf_storyend authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Loading and saving: supported versions, and files checked so that errors say which one is at fault."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import torch
+import transformers
 from torch import nn
+from transformers.utils import logging
+
+logger = logging.get_logger(__name__)
+
+RELEASE = "0.1.0"
+# At least the first and below the second.
+SUPPORTED_TRANSFORMERS = ("5.18.0", "6")
+
+
+def library_versions() -> dict[str, str]:
+    """Versions that a model is saved with."""
+    lowest, limit = SUPPORTED_TRANSFORMERS
+    return {
+        "hf_storyend": RELEASE,
+        "transformers": transformers.__version__,
+        "torch": str(torch.__version__),
+        "supported_transformers": f">={lowest},<{limit}",
+    }
+
+
+def check_transformers() -> None:
+    """
+    Refuse a transformers that is too old to run this code, and warn of one that is newer than what it was tested with:
+    that may well work.
+    """
+    lowest, limit = SUPPORTED_TRANSFORMERS
+    version = transformers.__version__
+    said = f"This model's code (hf_storyend {RELEASE}) is for transformers>={lowest},<{limit}; {version} is installed"
+    if _numbers(version) < _numbers(lowest):
+        raise ImportError(f'{said}, which is too old: pip install "transformers>={lowest},<{limit}".')
+    if _numbers(version) >= _numbers(limit):
+        logger.warning(
+            f"{said}, which it was never run with. If it fails or writes nonsense: "
+            f'pip install "transformers>={lowest},<{limit}".'
+        )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """5.18.1.dev0 -> (5, 18, 1)."""
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
 
 
 @contextmanager
-def naming(model: object) -> Iterator[None]:
-    """Let errors name the model, a directory or a name on the Hub. Odd ones become a `ValueError`."""
+def error_context(model: object) -> Iterator[None]:
+    """Let errors name the model, a directory or a name on the Hub. Unexpected types become a `ValueError`."""
     try:
         yield
     except (ImportError, MemoryError):
@@ -48,3 +94,43 @@ def check_finite(model: nn.Module) -> None:
             raise ValueError(
                 f"`{name}` has values that are not finite: the file is damaged, or training had diverged."
             )
+
+
+def read_json(path: str) -> dict[str, Any]:
+    """A JSON object from a file."""
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is not JSON: {error}.") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} must hold a JSON object; got {type(content).__name__}.")
+    return content
+
+
+def read_forms(path: str) -> dict[str, str]:
+    """How words in lower case are usually printed."""
+    forms = read_json(path)
+    for word, form in forms.items():
+        if not isinstance(form, str):
+            raise ValueError(f"{path}: the form of {word!r} must be a string; got {shortened(form)}.")
+    return forms
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """A JSON object to a file, an entry a line."""
+    path.write_text(json.dumps(content, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
+
+
+def check_vocabulary(ids: dict[str, Any], origin: str) -> dict[str, int]:
+    """Ids must be 0, 1, 2, ...: a hole or a double would give words the vectors of others."""
+    # By type, too: True and 1.0 equal 1, and are no ids.
+    is_whole = all(type(index) is int for index in ids.values())
+    if not is_whole or sorted(ids.values()) != list(range(len(ids))):
+        raise ValueError(f"{origin}: ids must be the whole numbers from 0 to {len(ids) - 1}, each once.")
+    return ids
+
+
+def shortened(value: Any) -> str:
+    """A value as an error message shows it."""
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,62 +1,61 @@
-"""Negative log likelihoods over real words only."""
+# Copyright 2026 The hf_storyend authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Losses: cross entropy over real words only, in chunks, and the authors' sampled softmax."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from .cpu_products import product
-from .drawn_words import DrawnWords, drawn_losses
-from .plain_modules import is_plain
-from .tensor_values import has_values, precise
+from .tensor_utils import is_eager_mode, is_unmodified, upcast
 
 IGNORED = -100
-# Rows whose logits are held at a time.
+# Rows whose logits are held at a time: half the memory of a training step, at no cost in time.
 _CHUNK = 512
 
 
-def sum_of_losses(
+def projected_cross_entropy(
     states: torch.Tensor,
     targets: torch.Tensor,
     lm_head: nn.Module,
     dropout: nn.Module | None = None,
-    drawn: DrawnWords | None = None,
+    softmax: SampledSoftmax | None = None,
 ) -> torch.Tensor:
     """
     Sum of -log P(target) over the targets that are not ignored: states [..., D], targets [...]. Only states with a
-    target reach `dropout` and `lm_head`, unless the data may not be looked at. Where words were drawn, P is the
-    target's share among them.
+    target reach `dropout` and `lm_head`, unless the graph is traced. With sampled classes, P is the target's share
+    among them.
     """
     states, targets = states.flatten(0, -2), targets.flatten()
-    can_choose = has_values(targets)
-    if can_choose:
+    is_eager = is_eager_mode(targets)
+    if is_eager:
         real = (targets != IGNORED).nonzero().squeeze(-1)
         states, targets = states.index_select(0, real), targets.index_select(0, real)
     states = states if dropout is None else dropout(states)
-    if drawn is not None:
-        sampled = drawn_losses(states, targets.clamp(min=0), lm_head, drawn)
-        return sampled.masked_fill(targets == IGNORED, 0.0).sum()
+    if softmax is not None:
+        return softmax.losses(states, targets.clamp(min=0), lm_head).masked_fill(targets == IGNORED, 0.0).sum()
     dtype = _dtype_of_product(states)
     # Probabilities are too small for float16 before they have been multiplied by the scale of the loss.
-    if can_choose and is_plain(lm_head, nn.Linear) and dtype != torch.float16:
+    if is_eager and is_unmodified(lm_head, nn.Linear) and dtype != torch.float16:
         tensors = [tensor.to(dtype) for tensor in (states, lm_head.weight, lm_head.bias)]
         return ProjectedCrossEntropy.apply(*tensors, targets, torch.is_grad_enabled())
-    return sum_of_cross_entropies(lm_head(states), targets)
+    return cross_entropy_sum(lm_head(states), targets)
 
 
-def sum_of_cross_entropies(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+def cross_entropy_sum(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """The same sum from logits [..., V] that are there already."""
     return functional.cross_entropy(
-        precise(logits.flatten(0, -2)), targets.flatten(), ignore_index=IGNORED, reduction="sum"
+        upcast(logits.flatten(0, -2)), targets.flatten(), ignore_index=IGNORED, reduction="sum"
     )
 
 
 def _dtype_of_product(states: torch.Tensor) -> torch.dtype:
-    """What calling the projection would compute in."""
+    """The dtype that calling the projection would compute in."""
     device = states.device.type
     if torch.is_autocast_enabled(device) and states.dtype != torch.float64:
         return torch.get_autocast_dtype(device)
@@ -67,8 +66,8 @@ class ProjectedCrossEntropy(torch.autograd.Function):
     """
     Vocabulary projection and cross entropy in one: states [N, D], weight [V, D], bias [V], targets [N] -> the sum.
 
-    The logits of all words of a batch would be the largest tensor of a training step. Here those of some rows at a
-    time are made, turned into a loss and into gradients, and forgotten, so that backward has only to scale.
+    The logits of all words of a batch would be the largest tensor of a training step. Here they are
+    made for a chunk of rows, turned into loss and gradients, and dropped; backward only scales.
     """
 
     @staticmethod
@@ -82,7 +81,7 @@ class ProjectedCrossEntropy(torch.autograd.Function):
     ) -> torch.Tensor:
         inputs = (states, weight, bias)
         needed = [has_backward and need for need in ctx.needs_input_grad[:3]]
-        dtype = precise(states[:0]).dtype
+        dtype = upcast(states[:0]).dtype
         # Sums over all chunks, and what backward scales: not in half precision.
         gradients = [
             torch.zeros_like(tensor, dtype=dtype) if need else None
@@ -107,7 +106,7 @@ def _loss_of_rows(
 ) -> torch.Tensor:
     """Sum of the losses of some rows; their gradients are added to those of all. One tensor is as large as logits."""
     (states, weight, bias), targets = inputs, targets[rows, None]
-    logits = precise(product(states[rows], weight, bias))
+    logits = upcast(torch.addmm(bias, states[rows], weight.T))
     largest = logits.amax(dim=1, keepdim=True)
     of_targets = logits.gather(1, targets) - largest
     exponentials = logits.sub_(largest).exp_()
@@ -128,7 +127,7 @@ def _add_gradients(
 ) -> None:
     of_states, of_weight, of_bias = gradients
     if of_states is not None:
-        of_states[rows] = product(by_logits, weight.T)
+        of_states[rows] = by_logits @ weight
     if of_bias is not None:
         of_bias += by_logits.sum(dim=0)
     if of_weight is None:
@@ -137,6 +136,80 @@ def _add_gradients(
         of_weight.addmm_(by_logits.T, states)
     else:
         of_weight += by_logits.T @ states
+
+
+class SampledSoftmax(NamedTuple):
+    """
+    The authors' training loss: a softmax over the target and some hundred classes sampled for the batch.
+
+    Classes are sampled without replacement from a log-uniform distribution over ids, which are sorted by falling
+    frequency. Logits are corrected by the log expected count (Jean et al., 2015), so that the distribution over all
+    words is still what is best to be learnt. Rare words are seldom sampled: most is learnt about the frequent ones.
+    """
+
+    ids: torch.Tensor  # [M], the sampled classes
+    log_expected_counts: torch.Tensor  # [V]
+
+    @classmethod
+    @torch.compiler.disable
+    def sample(cls, num_words: int, num_classes: int, device: torch.device) -> SampledSoftmax:
+        """By the generator of the CPU, wherever the model is."""
+        ids, num_tries = sample_unique(num_words, num_classes, lambda size: torch.rand(size, dtype=torch.float64))
+        log_misses = torch.log1p(-log_uniform_probabilities(num_words))
+        return cls(ids.to(device), expected_counts(log_misses, num_tries).log().float().to(device))
+
+    def contains(self, words: torch.Tensor) -> torch.Tensor:
+        """Which of these words, of any shape, were sampled."""
+        return torch.zeros_like(self.log_expected_counts, dtype=torch.bool).index_fill(0, self.ids, True)[words]
+
+    def logits(self, states: torch.Tensor, targets: torch.Tensor, lm_head: nn.Module) -> tuple[torch.Tensor, ...]:
+        """Corrected logits of the targets [N, 1] and of the sampled classes [N, M], lowest where one is the target."""
+        targets = targets.unsqueeze(1)
+        if is_unmodified(lm_head, nn.Linear):
+            weight, bias = lm_head.weight, lm_head.bias
+            of_targets = (states * weight[targets.squeeze(1)]).sum(dim=1, keepdim=True) + bias[targets]
+            of_sampled = functional.linear(states, weight[self.ids], bias[self.ids])
+        else:
+            logits = lm_head(states)
+            of_targets, of_sampled = logits.gather(1, targets), logits[:, self.ids]
+        of_sampled = upcast(of_sampled) - self.log_expected_counts[self.ids]
+        of_sampled = of_sampled.masked_fill(self.ids == targets, torch.finfo(of_sampled.dtype).min)
+        return upcast(of_targets) - self.log_expected_counts[targets], of_sampled
+
+    def losses(self, states: torch.Tensor, targets: torch.Tensor, lm_head: nn.Module) -> torch.Tensor:
+        """-log of each target's share [N] among itself and the sampled classes, from states [N, D], targets [N]."""
+        of_targets, of_sampled = self.logits(states, targets, lm_head)
+        return torch.cat((of_targets, of_sampled), dim=1).logsumexp(dim=1) - of_targets.squeeze(1)
+
+
+def log_uniform_probabilities(num_words: int) -> torch.Tensor:
+    """[V]: P(id) = log((id + 2) / (id + 1)) / log(V + 1), close to Zipf's law; in double precision."""
+    ids = torch.arange(num_words, dtype=torch.float64)
+    return torch.log1p(1 / (ids + 1)) / torch.log(torch.tensor(num_words + 1, dtype=torch.float64))
+
+
+def sample_unique(
+    num_words: int, num_samples: int, uniform: Callable[[int], torch.Tensor]
+) -> tuple[torch.Tensor, int]:
+    """
+    The first `num_samples` distinct ids of a log-uniform sequence, and the length of that sequence. `uniform` gives as
+    many numbers from 0 to 1 as it is asked for, in double precision.
+    """
+    sampled = torch.empty(0, dtype=torch.int64)
+    log_range = torch.log(torch.tensor(num_words + 1, dtype=torch.float64))
+    while True:
+        new = (uniform(8 * num_samples) * log_range).exp().floor().long() - 1
+        sampled = torch.cat((sampled, new.clamp(max=num_words - 1)))
+        ids, groups = sampled.unique(return_inverse=True)
+        first_seen = torch.full_like(ids, len(sampled)).scatter_reduce(0, groups, torch.arange(len(sampled)), "amin")
+        if len(ids) >= num_samples:
+            kept = first_seen.sort().values[:num_samples]
+            return sampled[kept], int(kept[-1]) + 1
+
+
+def expected_counts(log_misses: torch.Tensor, num_tries: torch.Tensor | int) -> torch.Tensor:
+    """Expected count of each word in so many tries, from the log probability that one try misses it."""
+    return -torch.expm1(num_tries * log_misses)
 
 
 def next_word_targets(word_ids: torch.Tensor, word_mask: torch.Tensor, end_id: int) -> torch.Tensor:
@@ -153,13 +226,13 @@ def next_word_targets(word_ids: torch.Tensor, word_mask: torch.Tensor, end_id: i
     return targets.masked_fill(~supervised.unsqueeze(-1), IGNORED)
 
 
-def drawn_targets(targets: torch.Tensor, share: float) -> torch.Tensor:
-    """Targets of which each is kept with the probability `share`; the others are ignored."""
-    if share == 1.0:
+def subsample_targets(targets: torch.Tensor, ratio: float) -> torch.Tensor:
+    """Keep each target with the probability `ratio`; ignore the others."""
+    if ratio == 1.0:
         return targets
-    return targets.masked_fill(torch.rand(targets.shape, device=targets.device) >= share, IGNORED)
+    return targets.masked_fill(torch.rand(targets.shape, device=targets.device) >= ratio, IGNORED)
 
 
 def labelled_steps(labels: torch.Tensor) -> torch.Tensor:
-    """[B, T], true up to the last label of each row: what the decoder has to read for the loss."""
+    """[B, T], true up to the last label of each row: the steps that the loss needs."""
     return (labels != IGNORED).flip(1).cumsum(dim=1).flip(1) > 0

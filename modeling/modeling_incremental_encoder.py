@@ -1,50 +1,49 @@
+# Copyright 2026 The hf_storyend authors.
+# SPDX-License-Identifier: Apache-2.0
 """
-Story endings by incremental encoding and commonsense knowledge, and by the paper's other systems, as a transformers
-model.
+Story ending generation with incremental encoding and commonsense knowledge.
 
-Guan, Wang and Huang, "Story Ending Generation with Incremental Encoding and Commonsense Knowledge", AAAI 2019. The
-paper's letters and the names in this code (the last column is a file of this folder, or a class):
+Guan, Wang and Huang, "Story Ending Generation with Incremental Encoding and Commonsense Knowledge", AAAI 2019. This
+file reads from top to bottom in the order of the paper. Its notation, and where each equation is:
 
-| paper               | code                                                             | where                    |
-| ------------------- | ---------------------------------------------------------------- | ------------------------ |
-| K, l_i, N_x         | `num_sentences`, `num_words`, `num_triples`                      |                          |
-| X_i, x_j^(i)        | `word_ids`, `word_mask`                                          | `story_inputs`           |
-| e(x)                | `embed_tokens`, `word_vectors`                                   | `story_encoder`          |
-| h_j^(i), s_t        | `state` (all layers), `states` (top layer, all steps)            | `lstm`, `story_encoder`  |
-| c_l                 | `context`                                                        | `multi_source_attention` |
-| c_h, c_x            | never apart: `values` hold W_l times what they sum               | `multi_source_attention` |
-| alpha_h, alpha_x    | `weights`; in outputs `state_attentions`, `knowledge_attentions` | `multi_source_attention` |
-| beta_h, beta_x      | `scores`                                                         | `multi_source_attention` |
-| W_s, W_k            | `state_scorer`, `knowledge_scorer`                               | `multi_source_attention` |
-| W_l, b_l            | `merge`                                                          | `multi_source_attention` |
-| R = (h, r, t)       | `triple_ids`; vectors `heads`, `relations`, `tails`              | `knowledge_encoders`     |
-| g(x)                | `graph_vectors`                                                  | `knowledge_encoders`     |
-| alpha_R, beta_R     | `weights`, `scores`; in outputs `triple_attentions`              | `knowledge_encoders`     |
-| W_h, W_r, W_t       | `head_projection`, `relation_projection`, `tail_projection`      | `GraphAttention`         |
-| BiGRU               | `forward_reader`, `backward_reader`                              | `ContextualAttention`    |
-| M_R, W_c            | `vectors`, `memory_scorer`                                       | `ContextualAttention`    |
-| W_0, b_0            | `lm_head`                                                        | here                     |
-| Phi_en, Phi_de, Phi | `encoder_loss`, `ending_loss`, `loss`                            | `losses`, here           |
+| paper                                  | code                                     | where                          |
+| -------------------------------------- | ---------------------------------------- | ------------------------------ |
+| X_i, x_j; e(x)                         | `word_ids`, `word_mask`; `embed_tokens`  | `StoryEncoder`                 |
+| h_j = LSTM(h_{j-1}, e(x_j), c_l)       | `state`; `states`: top layer             | `ContextLSTM.forward`          |
+| R = (h, r, t)                          | `heads`, `relations`, `tails`            | `KnowledgeEncoder.encode`      |
+| g(x) = sum alpha_R [h ; t] or M_R      | `graph_vectors`, `triple_attention`      | `KnowledgeEncoder.forward`     |
+| beta_R = (W_r r)^T tanh(W_h h + W_t t) | `relation_`, `head_`, `tail_projection`  | `GraphAttention.encode`        |
+| M_R = BiGRU(h, r, t)                   | `forward_reader`, `backward_reader`      | `ContextualAttention.encode`   |
+| beta_R = h_k^T W_c M_R                 | `memory_scorer`                          | `ContextualAttention.score`    |
+| beta_h = h_{j-1}^T W_s h_k             | `state_scorer`, `state_keys`             | `MultiSourceAttention.score`   |
+| beta_x = h_{j-1}^T W_k g(x_k)          | `knowledge_scorer`, `knowledge_keys`     | `MultiSourceAttention.score`   |
+| alpha_h, alpha_x                       | `state_attention`, `knowledge_attention` | `MultiSourceAttention.forward` |
+| c_h = sum alpha_h h, c_x likewise      | `state_context`, `knowledge_context`     | `MultiSourceAttention.read`    |
+| c_l = W_l [c_h ; c_x] + b_l            | `merge`                                  | `MultiSourceAttention.read`    |
+| sentence i attends to sentence i - 1   | `memory`                                 | `IncrementalEncoder.encode`    |
+| P(y_t) = softmax(W_0 s_t + b_0)        | `outputs`, `lm_head`                     | `_next_word_logits`            |
+| Phi_en, Phi_de, Phi                    | `encoder_loss`, `ending_loss`, `loss`    | `_encoder_loss`, `_losses`     |
 
-Shape letters: B stories, K sentences, L words, N triples, T words of the ending, S sources of attention, E word
-vector, G graph vector, D hidden state, V vocabulary.
+Shapes: B stories, K sentences, L words, N triples (of a word), J steps, T words of the ending, S attention sources,
+E word vector, G graph vector, D hidden state, V vocabulary.
 
-The configuration chooses the system: `story_encoder` a reader of `story_readers` (`sequence_reader` and
-`hierarchical_reader` say how theirs differ from what follows), `knowledge` one of `knowledge_encoders` and `copy` the
-mechanism of `copying`.
+The configuration chooses the system: `story_encoder` (this file's incremental encoder, or one of `baselines.py`),
+`knowledge` and `copy` (`copying.py`). `recurrence_implementation` chooses how a sentence is computed: `"eager"` is the
+loop in this file, `"fused"` the same as one operation (`fused_recurrence.py`), wherever it can be.
 
 What the paper leaves open, decided here:
 
 - **Symbols.** `input_ids` are words only. The encoder puts a start symbol before every sentence; supervised sentences
-  and endings close with an end symbol, which is predicted and never read. Only the states at words are attended to.
+  and endings close with an end symbol, which is predicted and never read. Only states at words are attended to.
 - **First sentence.** It has nothing to attend to: its context vector is zero, a plain LSTM.
-- **From sentence to sentence.** The state of all layers after the last word starts the next sentence, and the ending.
-  A sentence without words is passed over, and the next one attends to the last sentence that had any.
+- **Between sentences.** The state of all layers after the last word starts the next sentence, and the ending. A
+  sentence without words is skipped, and the next one attends to the last sentence that has any.
 - **Query and keys.** The top layer, before the step (query) and at the words of the preceding sentence (keys, values).
 - **Word without triples.** An empty sum: its graph vector is zero and its score 0. It stays in the softmax over
   words, so that "no knowledge" can be attended to, unless `attend_empty_graphs` is false.
-- **Scale of scores.** The weights of all scorers (W_s, W_k, W_c, W_r) are kept times the square root of the size of
-  what they score, and scores divided by it. The equations are the same; learning is not (`multi_source_attention`).
+- **Scale of scores.** The weights of all scorers (W_s, W_k, W_c, W_r) are stored times the square root of the size of
+  what they score, and scores are divided by it. The equations are the same; learning is not: a score sums D x D
+  products, and without the factor some steps of Adam turn attention into a choice of one word that can't be undone.
 - **Sizes.** c_l has D numbers; the GRU has E a direction, so that G = 2E in both knowledge encoders; W_h, W_r and W_t
   are E by E.
 - **Dropout.** On word vectors entering the LSTM, between layers and before `lm_head`; not on recurrent
@@ -56,55 +55,758 @@ What the paper leaves open, decided here:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
 from torch import nn
-from transformers import GenerationConfig, GenerationMixin, LogitsProcessorList, PreTrainedModel
+from torch.nn import functional
+from transformers import (
+    GenerationConfig,
+    GenerationMixin,
+    LogitsProcessorList,
+    PreTrainedModel,
+    SuppressTokensLogitsProcessor,
+)
 from transformers import initialization as init
+from transformers.cache_utils import Cache
 from transformers.modeling_outputs import Seq2SeqLMOutput
+from transformers.utils import ModelOutput
 
-from .alike_rows import num_alike_rows, repeat_reading, repeat_rows
-from .complete_endings import check_prompts, mask_of_open_endings, open_stories
 from .configuration_incremental_encoder import IncrementalEncoderConfig
-from .copying import CopyMemory, check_slots, sum_of_copy_losses
-from .cpu_products import project_words
-from .drawn_words import DrawnWords
-from .forbidden_words import ForbiddenWords
-from .loading import check_finite, check_shards, naming
-from .losses import IGNORED, drawn_targets, next_word_targets, sum_of_cross_entropies, sum_of_losses
-from .lstm import GateLinear, stack_state, unstack_state
+from .copying import CopyMechanism, CopyMemory, check_oov_labels, copy_loss
+from .fused_recurrence import can_fuse, fused_recurrence
+from .loading import check_finite, check_shards, error_context, library_versions
+from .losses import (
+    IGNORED,
+    SampledSoftmax,
+    cross_entropy_sum,
+    next_word_targets,
+    projected_cross_entropy,
+    subsample_targets,
+)
 from .pipeline_incremental_encoder import CUSTOM_PIPELINES
-from .recurrent_cache import RecurrentCache
-from .story_inputs import StoryInputs, check_target_ids, prepare_story_inputs, steps_to_read
-from .story_reader import Reading, StoryEncoderOutput, StoryReader
-from .story_readers import STORY_READERS, build_story_reader
-from .supported_versions import made_with
+from .story_inputs import StoryInputs, check_prompts, check_target_ids, decoder_step_mask, prepare_story_inputs
+from .tensor_utils import PackedTokens, is_eager_mode, masked_softmax, weighted_sum
+
+# State of all layers: a list of (hidden [B, D], cell [B, D]), the first layer first.
+LSTMState = list[tuple[torch.Tensor, torch.Tensor]]
+
+
+class GateLinear(nn.Linear):
+    """
+    Linear map to the input, forget, candidate and output gates. `init_std` is the standard deviation of its weights
+    before training; the bias of the forget gate starts at 1, so that a state passes from sentence to sentence.
+    """
+
+    def __init__(self, in_features: int, hidden_size: int, bias: bool = True, *, init_std: float):
+        super().__init__(in_features, 4 * hidden_size, bias=bias)
+        self.init_std = init_std
+
+    def initial_bias(self) -> torch.Tensor:
+        bias = torch.zeros_like(self.bias)
+        bias.chunk(4)[1].fill_(1.0)
+        return bias
+
+
+class ContextLSTM(nn.Module):
+    """
+    LSTM of several layers whose first one reads `[word vector ; context vector]`, or vectors alone.
+
+    The part of the first layer that depends on the word alone, `word_gates`, is one product for all words; the rest,
+    `step_gates`, waits for the step.
+
+    Args:
+        config: Sizes, dropout and the spread of word vectors.
+        input_size: Size of the input if it is not word vectors but the states of an LSTM below.
+        has_context: Whether there is a context vector.
+    """
+
+    def __init__(self, config: IncrementalEncoderConfig, input_size: int | None = None, has_context: bool = True):
+        super().__init__()
+        self.hidden_size = config.hidden_size
+        # Words reach the gates with unit variance, whatever the spread of their vectors.
+        word_std = config.embedding_size**-0.5 / config.initializer_range
+        self.word_gates = GateLinear(
+            input_size or config.embedding_size,
+            config.hidden_size,
+            init_std=word_std if input_size is None else input_size**-0.5,
+        )
+        # The first layer's bias is the one of `word_gates`.
+        self.step_gates = nn.ModuleList(
+            GateLinear(
+                config.hidden_size * (2 if layer > 0 or has_context else 1),
+                config.hidden_size,
+                bias=layer > 0,
+                init_std=config.hidden_size**-0.5,
+            )
+            for layer in range(config.num_layers)
+        )
+        self.dropout = nn.Dropout(config.dropout)
+
+    def initial_state(self, batch_size: int, like: torch.Tensor) -> LSTMState:
+        zeros = like.new_zeros(batch_size, self.hidden_size)
+        return [(zeros, zeros) for _ in self.step_gates]
+
+    def project_words(self, word_vectors: torch.Tensor) -> torch.Tensor:
+        """The words' share of the first layer's gates, for all positions: [..., E] -> [..., 4D]."""
+        return self.word_gates(self.dropout(word_vectors))
+
+    def forward(self, word_gates: torch.Tensor, context: torch.Tensor | None, state: LSTMState) -> LSTMState:
+        """One step: word_gates [B, 4D], context [B, D] if there is one, and the state before it -> that after it."""
+        new_state: LSTMState = []
+        layer_input = context
+        for layer, (hidden, cell) in enumerate(state):
+            inputs = hidden if layer_input is None else torch.cat((layer_input, hidden), dim=-1)
+            gates = self.step_gates[layer](inputs)
+            if layer == 0:
+                gates = gates + word_gates
+            hidden, cell = lstm_cell(gates, cell)
+            new_state.append((hidden, cell))
+            layer_input = self.dropout(hidden)
+        return new_state
+
+
+def lstm_cell(gates: torch.Tensor, cell: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Hidden state and cell [B, D] after a step, from the gate inputs [B, 4D] and the cell before it."""
+    input_gate, forget_gate, candidate, output_gate = gates.chunk(4, dim=-1)
+    cell = forget_gate.sigmoid() * cell + input_gate.sigmoid() * candidate.tanh()
+    return output_gate.sigmoid() * cell.tanh(), cell
+
+
+@dataclass
+class EncodedTriples:
+    """The U distinct triples of a batch, encoded once, and where they occur. A frequent word's triples occur often."""
+
+    vectors: torch.Tensor  # [U, G], what a graph vector sums
+    scores: torch.Tensor  # [U] or [U, D]: the score itself, or the key that a hidden state is multiplied with
+    tokens: list[PackedTokens]  # of each sentence, the words that have triples; R of them
+    triples: list[torch.Tensor]  # of each sentence, [R, N]: which triple
+    masks: list[torch.Tensor]  # of each sentence, [R, N]: true at triples
+
+
+class KnowledgeEncoder(nn.Module):
+    """Base of both encoders: a graph vector is the attention-weighted sum over the triples of a word."""
+
+    def __init__(self, config: IncrementalEncoderConfig):
+        super().__init__()
+        self.embed_relations = nn.Embedding(config.num_relations, config.embedding_size)
+
+    def encode_story(
+        self, triple_ids: torch.Tensor, triple_mask: torch.Tensor, embed_tokens: nn.Embedding
+    ) -> EncodedTriples:
+        """Encode triple_ids [B, K, L, N, 3] (head word, relation, tail word), each distinct triple once."""
+        triples, index = distinct_triples(
+            triple_ids, triple_mask, self.embed_relations.num_embeddings, embed_tokens.num_embeddings
+        )
+        heads, relations, tails = triples.unbind(-1)
+        vectors, scores = self.encode(embed_tokens(heads), self.embed_relations(relations), embed_tokens(tails))
+        tokens = [PackedTokens.where(mask.any(dim=-1)) for mask in triple_mask.unbind(1)]
+        return EncodedTriples(
+            vectors,
+            scores,
+            tokens,
+            triples=[packed.gather(rows) for packed, rows in zip(tokens, index.unbind(1), strict=True)],
+            masks=[packed.gather(rows) for packed, rows in zip(tokens, triple_mask.unbind(1), strict=True)],
+        )
+
+    def forward(
+        self, encoded: EncodedTriples, sentence: int, states: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """
+        Graph vectors g(x) [B, L, G] of the words of one sentence and the attention alpha_R [B, L, N] to the triples of
+        each. A word without triples has the zero vector. `states` [B, L, D] are the hidden states at the words.
+        """
+        tokens, triples = encoded.tokens[sentence], encoded.triples[sentence]
+        scores = self.score(functional.embedding(triples, encoded.scores), tokens.gather(states))
+        triple_attention = masked_softmax(scores, encoded.masks[sentence])
+        graph_vectors = weighted_sum(triple_attention, functional.embedding(triples, encoded.vectors))
+        return tokens.scatter(graph_vectors), tokens.scatter(triple_attention)
+
+    def encode(
+        self, heads: torch.Tensor, relations: torch.Tensor, tails: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Vectors [U, E] of the distinct triples' elements -> what graph vectors sum [U, G], and scores or keys."""
+        raise NotImplementedError
+
+    def score(self, scores: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
+        """beta_R [R, N] from the scores or keys of the triples and the hidden states [R, D] at their words."""
+        raise NotImplementedError
+
+
+class GraphAttention(KnowledgeEncoder):
+    """GA: sum of `[head ; tail]`, weighted by how well the relation fits the two."""
+
+    def __init__(self, config: IncrementalEncoderConfig):
+        super().__init__(config)
+        size = config.embedding_size
+        self.head_projection = nn.Linear(size, size, bias=False)
+        self.relation_projection = nn.Linear(size, size, bias=False)
+        self.tail_projection = nn.Linear(size, size, bias=False)
+        self.score_scale = size**-0.5
+
+    def encode(
+        self, heads: torch.Tensor, relations: torch.Tensor, tails: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        pairs = (self.head_projection(heads) + self.tail_projection(tails)).tanh()
+        scores = (self.relation_projection(relations) * pairs).sum(dim=-1, keepdim=True) * self.score_scale
+        return torch.cat((heads, tails), dim=-1), scores
+
+    def score(self, scores: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
+        # No state is needed: the score of a triple is the same at every word.
+        return scores.squeeze(-1)
+
+
+class ContextualAttention(KnowledgeEncoder):
+    """CA: sum of the triples' BiGRU encodings, weighted by the hidden state at the word itself."""
+
+    def __init__(self, config: IncrementalEncoderConfig):
+        super().__init__(config)
+        size = config.embedding_size
+        # Cells, not `nn.GRU`, which can't be compiled; a triple has but three elements.
+        self.forward_reader = nn.GRUCell(size, size)
+        self.backward_reader = nn.GRUCell(size, size)
+        self.memory_scorer = nn.Linear(config.graph_size, config.hidden_size, bias=False)
+        self.score_scale = config.hidden_size**-0.5
+
+    def encode(
+        self, heads: torch.Tensor, relations: torch.Tensor, tails: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        forward = backward = torch.zeros_like(heads)
+        for element in (heads, relations, tails):
+            forward = self.forward_reader(element, forward)
+        for element in (tails, relations, heads):
+            backward = self.backward_reader(element, backward)
+        memories = torch.cat((forward, backward), dim=-1)  # M_R
+        return memories, self.memory_scorer(memories) * self.score_scale
+
+    def score(self, scores: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
+        return (scores @ states.unsqueeze(-1)).squeeze(-1)
+
+
+def distinct_triples(
+    triple_ids: torch.Tensor, triple_mask: torch.Tensor, num_relations: int, num_words: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Distinct triples [U, 3] and, for every position [...], the row of its triple; any row where there is none."""
+    if not is_eager_mode(triple_ids):
+        # The number of distinct triples depends on the data.
+        index = torch.arange(triple_mask.numel(), device=triple_ids.device)
+        return (triple_ids * triple_mask.unsqueeze(-1)).view(-1, 3), index.view(triple_mask.shape)
+    heads, relations, tails = triple_ids[triple_mask].unbind(-1)
+    keys, rows = torch.unique((heads * num_relations + relations) * num_words + tails, return_inverse=True)
+    index = torch.zeros_like(triple_mask, dtype=rows.dtype).masked_scatter_(triple_mask, rows)
+    pairs, tails = keys // num_words, keys % num_words
+    return torch.stack((pairs // num_relations, pairs % num_relations, tails), dim=-1), index
+
+
+def build_knowledge_encoder(config: IncrementalEncoderConfig) -> KnowledgeEncoder | None:
+    encoders = {"graph_attention": GraphAttention, "contextual_attention": ContextualAttention}
+    return None if config.knowledge is None else encoders[config.knowledge](config)
+
+
+@dataclass
+class AttentionMemory:
+    """Keys and values of what is attended to: the preceding sentence, or all words of a story in the baselines."""
+
+    states: torch.Tensor  # [B, L, D]
+    state_keys: torch.Tensor  # [B, L, D]
+    word_mask: torch.Tensor  # [B, L], true at words
+    # With knowledge.
+    graph_vectors: torch.Tensor | None = None  # [B, L, G]
+    knowledge_keys: torch.Tensor | None = None  # [B, L, D]
+    graph_mask: torch.Tensor | None = None  # [B, L], true at graphs that can be attended to
+    # In hierarchical attention: the sentence level.
+    sentence_states: torch.Tensor | None = None  # [B, K, D]
+    sentence_keys: torch.Tensor | None = None  # [B, K, D]
+
+    def replaced_where(self, rows: torch.Tensor, new: AttentionMemory) -> AttentionMemory:
+        """`new` in the rows [B] that are true, this memory in the others."""
+        if is_eager_mode(rows) and rows.all():
+            return new
+        rows = rows[:, None]
+        pairs = {item.name: (getattr(new, item.name), getattr(self, item.name)) for item in fields(self)}
+        return AttentionMemory(
+            **{
+                name: None if ours is None else torch.where(rows if ours.ndim == 2 else rows[..., None], theirs, ours)
+                for name, (theirs, ours) in pairs.items()
+            }
+        )
+
+
+class MultiSourceAttention(nn.Module):
+    """Bilinear attention to the hidden states and to the graph vectors of a sentence, merged into one context."""
+
+    def __init__(self, config: IncrementalEncoderConfig):
+        super().__init__()
+        self.hidden_size, self.graph_size = config.hidden_size, config.graph_size
+        self.score_scale = config.hidden_size**-0.5
+        self.attends_empty_graphs = config.attend_empty_graphs
+        self.state_scorer = nn.Linear(config.hidden_size, config.hidden_size, bias=False)
+        if config.knowledge is not None:
+            self.knowledge_scorer = nn.Linear(config.graph_size, config.hidden_size, bias=False)
+        self.merge = nn.Linear(config.hidden_size + config.graph_size, config.hidden_size)
+
+    def project_memory(
+        self,
+        states: torch.Tensor,
+        word_mask: torch.Tensor,
+        graph_vectors: torch.Tensor | None = None,
+        has_triples: torch.Tensor | None = None,
+    ) -> AttentionMemory:
+        """Keys of a sentence, once, from its states [B, L, D] and graph vectors [B, L, G]; masks are [B, L]."""
+        memory = AttentionMemory(states, self.state_scorer(states) * self.score_scale, word_mask)
+        if graph_vectors is not None:
+            memory.graph_vectors = graph_vectors
+            memory.knowledge_keys = self.knowledge_scorer(graph_vectors) * self.score_scale
+            memory.graph_mask = word_mask if self.attends_empty_graphs else word_mask & has_triples
+        return memory
+
+    def forward(
+        self, queries: torch.Tensor, memory: AttentionMemory | None
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """
+        Contexts c_l [B, J, D] for queries [B, J, D], and the attention [B, J, S, L] to states and graphs. Where
+        there is no preceding sentence, the context is zero.
+        """
+        if memory is None:
+            return torch.zeros_like(queries), None
+        state_scores, knowledge_scores = self.score(queries, memory)
+        state_attention = masked_softmax(state_scores, memory.word_mask[:, None])  # alpha_h
+        knowledge_attention = None
+        if knowledge_scores is not None:
+            knowledge_attention = masked_softmax(knowledge_scores, memory.graph_mask[:, None])  # alpha_x
+        context = self.read(state_attention, knowledge_attention, memory)
+        sources = [state_attention] if knowledge_attention is None else [state_attention, knowledge_attention]
+        return context * memory.word_mask.any(dim=1)[:, None, None], torch.stack(sources, dim=2)
+
+    def score(self, queries: torch.Tensor, memory: AttentionMemory) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """beta_h and, with knowledge, beta_x, both [B, J, L]."""
+        state_scores = queries @ memory.state_keys.mT
+        return state_scores, None if memory.knowledge_keys is None else queries @ memory.knowledge_keys.mT
+
+    def read(
+        self, state_attention: torch.Tensor, knowledge_attention: torch.Tensor | None, memory: AttentionMemory
+    ) -> torch.Tensor:
+        """c_l [B, J, D] from attention weights [B, J, L]."""
+        state_context = state_attention @ memory.states  # c_h
+        if knowledge_attention is None:
+            return self.merge(state_context)
+        knowledge_context = knowledge_attention @ memory.graph_vectors  # c_x
+        return self.merge(torch.cat((state_context, knowledge_context), dim=-1))  # c_l = W_l [c_h ; c_x] + b_l
+
+
+@dataclass
+class RecurrenceOutput:
+    """What J steps of a sentence give."""
+
+    word_vectors: torch.Tensor  # [B, J, E]
+    layer_states: list[torch.Tensor]  # a layer: [B, J, D]
+    state: LSTMState  # after the last step
+    # [B, J, S, L'], to look at: it may pass no gradient. None if there is nothing to attend to.
+    attention: torch.Tensor | None
+    # Luong's attentional vector [B, J, D], where the next word is predicted from it.
+    attentional: torch.Tensor | None = None
+
+    @property
+    def states(self) -> torch.Tensor:
+        """States of the top layer, [B, J, D]."""
+        return self.layer_states[-1]
+
+    @property
+    def outputs(self) -> torch.Tensor:
+        """What the next word is predicted from, [B, J, D]."""
+        return self.states if self.attentional is None else self.attentional
+
+
+def run_recurrence(
+    implementation: str,
+    lstm: ContextLSTM,
+    attention: nn.Module | None,
+    word_vectors: torch.Tensor,
+    state: LSTMState,
+    memory: AttentionMemory | None,
+    step_mask: torch.Tensor | None,
+) -> RecurrenceOutput:
+    """Run the LSTM over vectors [B, J, E]: fused where it is asked for and possible, else eager."""
+    is_fused = implementation == "fused" and can_fuse(lstm, attention, word_vectors)
+    recurrence = fused_recurrence if is_fused else eager_recurrence
+    return RecurrenceOutput(word_vectors, *recurrence(lstm, attention, word_vectors, state, memory, step_mask))
+
+
+def eager_recurrence(
+    lstm: ContextLSTM,
+    attention: nn.Module | None,
+    word_vectors: torch.Tensor,
+    state: LSTMState,
+    memory: AttentionMemory | None,
+    step_mask: torch.Tensor | None,
+) -> tuple[list[torch.Tensor], LSTMState, torch.Tensor | None]:
+    """
+    States of each layer [B, J, D], state after the last step and attention [B, J, S, L'], step by step: the state
+    before a step attends to the memory, and the context enters the LSTM beside the word. Without an `attention` there
+    is no context. Steps where `step_mask` [B, J] is false leave the state as it is.
+    """
+    word_gates = lstm.project_words(word_vectors)
+    steps, attentions = [], []
+    for step in range(word_vectors.shape[1]):
+        context = None
+        if attention is not None:
+            contexts, weights = attention(state[-1][0].unsqueeze(1), memory)
+            context = contexts.squeeze(1)
+            attentions.append(weights)
+        new_state = lstm(word_gates[:, step], context, state)
+        state = new_state if step_mask is None else keep_state_where(step_mask[:, step], new_state, state)
+        steps.append([hidden for hidden, _ in state])
+    layer_states = [torch.stack(hiddens, dim=1) for hiddens in zip(*steps, strict=True)]
+    if memory is None:
+        return layer_states, state, None
+    attended = torch.cat(attentions, dim=1)
+    return layer_states, state, attended if step_mask is None else attended * step_mask[..., None, None]
+
+
+def keep_state_where(mask: torch.Tensor, new: LSTMState, old: LSTMState) -> LSTMState:
+    """Rows of `new` where `mask` [B] is true, rows of `old` elsewhere: padding leaves a state as it was."""
+    mask = mask.unsqueeze(-1)
+    return [
+        (torch.where(mask, new_hidden, hidden), torch.where(mask, new_cell, cell))
+        for (new_hidden, new_cell), (hidden, cell) in zip(new, old, strict=True)
+    ]
+
+
+def stack_state(state: LSTMState) -> tuple[torch.Tensor, torch.Tensor]:
+    """Hidden and cell as batch-first tensors [B, layers, D], as `generate()` expands and reorders them."""
+    return torch.stack([hidden for hidden, _ in state], dim=1), torch.stack([cell for _, cell in state], dim=1)
+
+
+def unstack_state(hidden: torch.Tensor, cell: torch.Tensor) -> LSTMState:
+    return list(zip(hidden.unbind(1), cell.unbind(1), strict=True))
+
+
+@dataclass
+class StoryEncoderOutput(ModelOutput):
+    """
+    An encoded story: all that the decoder needs. Every tensor has the batch first, so that `generate()` can expand it.
+
+    Args:
+        last_hidden_state (`torch.Tensor` of shape `[B, M, D]`):
+            States at the words that the decoder attends to: the L words of the last sentence in incremental
+            encoding, all K * L words of the story in the baselines.
+        state_hidden, state_cell (`torch.Tensor` of shape `[B, layers, D]`):
+            LSTM state after the last word: where the ending starts from.
+        state_keys (`torch.Tensor` of shape `[B, M, D]`), word_mask (`[B, M]`):
+            Keys of those words, and which of them are real.
+        graph_vectors (`torch.Tensor` of shape `[B, M, G]`, *optional*), knowledge_keys (`[B, M, D]`, *optional*),
+        graph_mask (`[B, M]`, *optional*):
+            With knowledge: their graphs, the keys of the graphs, and which of them can be attended to.
+        sentence_states, sentence_keys (`torch.Tensor` of shape `[B, K, D]`, *optional*):
+            In hierarchical encoding: the sentence level.
+        copy_keys (`torch.Tensor` of shape `[B, K * L, D]`, *optional*), copy_vectors (`[B, K * L, E]`, *optional*),
+        copy_ids (`[B, K * L]`, *optional*):
+            If words can be copied: see [`CopyMemory`].
+        hidden_states (`tuple` of `[B, K, L + 1, E]` and then, for each layer, `[B, K, L + 1, D]`, *optional*):
+            Word vectors and states of every step; step 0 reads the start symbol, step j word j.
+        attentions (`tuple`, *optional*):
+            State attention and knowledge attention, both `[B, K, L + 1, L]`: what each step gave to each word of
+            the preceding sentence (zero in the first, and in the baselines, which encode without attention); then
+            the attention `[B, K, L, N]` to the triples of each word. Without knowledge, only the first. They may carry
+            no gradient.
+    """
+
+    last_hidden_state: torch.Tensor | None = None
+    state_hidden: torch.Tensor | None = None
+    state_cell: torch.Tensor | None = None
+    state_keys: torch.Tensor | None = None
+    word_mask: torch.Tensor | None = None
+    graph_vectors: torch.Tensor | None = None
+    knowledge_keys: torch.Tensor | None = None
+    graph_mask: torch.Tensor | None = None
+    sentence_states: torch.Tensor | None = None
+    sentence_keys: torch.Tensor | None = None
+    copy_keys: torch.Tensor | None = None
+    copy_vectors: torch.Tensor | None = None
+    copy_ids: torch.Tensor | None = None
+    hidden_states: tuple[torch.Tensor, ...] | None = None
+    attentions: tuple[torch.Tensor, ...] | None = None
+
+    @classmethod
+    def from_parts(
+        cls, state: LSTMState, memory: AttentionMemory, copies: CopyMemory | None, **kwargs: Any
+    ) -> StoryEncoderOutput:
+        state_hidden, state_cell = stack_state(state)
+        attended = {item.name: getattr(memory, item.name) for item in fields(memory) if item.name != "states"}
+        copied = {} if copies is None else dict(zip(("copy_keys", "copy_vectors", "copy_ids"), copies, strict=True))
+        return cls(memory.states, state_hidden, state_cell, **attended, **copied, **kwargs)
+
+    @classmethod
+    def from_tuple(cls, values: Sequence[Any]) -> StoryEncoderOutput:
+        """Read what `to_tuple` gave, field by field."""
+        names = [item.name for item in fields(cls)]
+        if len(values) != len(names):
+            raise ValueError(
+                f"`encoder_outputs` as a tuple has {len(names)} entries, None included; got {len(values)}."
+            )
+        return cls(**dict(zip(names, values, strict=True)))
+
+    def to_tuple(self) -> tuple[Any, ...]:
+        """All fields, None where there is nothing: without that, nobody could tell one optional field from another."""
+        return tuple(getattr(self, item.name) for item in fields(self))
+
+    @property
+    def state(self) -> LSTMState:
+        return unstack_state(self.state_hidden, self.state_cell)
+
+    @property
+    def memory(self) -> AttentionMemory:
+        names = [item.name for item in fields(AttentionMemory) if item.name != "states"]
+        return AttentionMemory(self.last_hidden_state, **{name: getattr(self, name) for name in names})
+
+    @property
+    def copy_memory(self) -> CopyMemory | None:
+        return None if self.copy_keys is None else CopyMemory(self.copy_keys, self.copy_vectors, self.copy_ids)
+
+
+class StoryEncoder(nn.Module):
+    """
+    Base of all story encoders. It owns the word vectors and, in `lstm` and `attention`, what the decoder reads the
+    ending with. A system is a subclass that makes those two and defines `encode`.
+
+    Args:
+        config: The model's configuration.
+        copy_size: Size of the states that words are copied by; that of hidden states by default.
+    """
+
+    # generate() asks the encoder for it.
+    main_input_name = "input_ids"
+    lstm: ContextLSTM
+    attention: nn.Module
+
+    def __init__(self, config: IncrementalEncoderConfig, copy_size: int | None = None):
+        super().__init__()
+        self.config = config
+        self.embed_tokens = nn.Embedding(config.vocab_size, config.embedding_size)
+        self.copying = CopyMechanism(config, copy_size or config.hidden_size) if config.copy else None
+
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor | None = None,
+        triple_ids: torch.Tensor | None = None,
+        triple_mask: torch.Tensor | None = None,
+        copy_ids: torch.Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
+    ) -> StoryEncoderOutput | tuple:
+        inputs = prepare_story_inputs(self.config, input_ids, attention_mask, triple_ids, triple_mask, copy_ids)
+        output, _ = self.encode(inputs, output_attentions, output_hidden_states)
+        return output if return_dict is not False else output.to_tuple()
+
+    def encode(
+        self, inputs: StoryInputs, output_attentions: bool | None = None, output_hidden_states: bool | None = None
+    ) -> tuple[StoryEncoderOutput, torch.Tensor | None]:
+        """
+        Encode a story. The second result is, in encoders that are supervised, what predicts the next word of the
+        context at every step, [B, K, L + 1, D].
+        """
+        raise NotImplementedError
+
+    def decode(
+        self,
+        word_ids: torch.Tensor,
+        state: LSTMState,
+        memory: AttentionMemory | None,
+        step_mask: torch.Tensor | None = None,
+        copies: CopyMemory | None = None,
+    ) -> RecurrenceOutput:
+        """Read word_ids [B, J] from `state` on, attending to `memory`; steps not in `step_mask` [B, J] do nothing."""
+        return self.recur(self.lstm, self.attention, self.embed(word_ids, copies), state, memory, step_mask)
+
+    def recur(
+        self,
+        lstm: ContextLSTM,
+        attention: nn.Module | None,
+        word_vectors: torch.Tensor,
+        state: LSTMState,
+        memory: AttentionMemory | None,
+        step_mask: torch.Tensor | None,
+    ) -> RecurrenceOutput:
+        implementation = self.config.recurrence_implementation
+        return run_recurrence(implementation, lstm, attention, word_vectors, state, memory, step_mask)
+
+    def embed(self, word_ids: torch.Tensor, copies: CopyMemory | None = None) -> torch.Tensor:
+        """Word vectors [B, J, E]; with copying, words of the story bring their selective read."""
+        if self.copying is None or copies is None:
+            return self.embed_tokens(word_ids)
+        known = word_ids.masked_fill(word_ids >= self.config.vocab_size, self.config.unk_token_id)
+        return self.embed_tokens(known) + self.copying.selective_read(word_ids, copies)
+
+    def prepend_start(self, inputs: StoryInputs) -> tuple[torch.Tensor, torch.Tensor]:
+        """
+        Words with the start symbol before every sentence, and which steps are real, both [B, K, L + 1]. A sentence
+        without words is skipped, start symbol included.
+        """
+        word_ids = functional.pad(inputs.word_ids, (1, 0), value=self.config.bos_token_id)
+        step_mask = torch.cat((inputs.word_mask.any(dim=2, keepdim=True), inputs.word_mask), dim=2)
+        return word_ids, step_mask
+
+    def project_copies(self, states: torch.Tensor, inputs: StoryInputs) -> CopyMemory | None:
+        """Memory for copying, if words can be copied, from states [B, K, L, C] at words."""
+        return None if self.copying is None else self.copying.project_memory(states, inputs.copy_ids, inputs.word_mask)
+
+
+class IncrementalEncoder(StoryEncoder):
+    """Incremental encoding: sentences one after the other, each attending to the one before it, the ending too."""
+
+    def __init__(self, config: IncrementalEncoderConfig):
+        super().__init__(config)
+        self.lstm = ContextLSTM(config)
+        self.attention = MultiSourceAttention(config)
+        self.knowledge = build_knowledge_encoder(config)
+
+    def encode(
+        self, inputs: StoryInputs, output_attentions: bool | None = None, output_hidden_states: bool | None = None
+    ) -> tuple[StoryEncoderOutput, torch.Tensor]:
+        word_ids, step_mask = self.prepend_start(inputs)
+        state = self.lstm.initial_state(word_ids.shape[0], like=self.embed_tokens.weight)
+        triples = None
+        if self.knowledge is not None:
+            triples = self.knowledge.encode_story(inputs.triple_ids, inputs.triple_mask, self.embed_tokens)
+        memory: AttentionMemory | None = None
+        sentences: list[RecurrenceOutput] = []
+        triple_attentions: list[torch.Tensor] = []
+        for number in range(word_ids.shape[1]):
+            sentence = self.decode(word_ids[:, number], state, memory, step_mask[:, number])
+            graph_vectors = None
+            if triples is not None:
+                graph_vectors, triple_attention = self.knowledge(triples, number, sentence.states[:, 1:])
+                triple_attentions.append(triple_attention)
+            memory = self._next_memory(memory, sentence, graph_vectors, inputs, number)
+            state = sentence.state
+            sentences.append(sentence)
+        outputs = torch.stack([sentence.outputs for sentence in sentences], dim=1)  # [B, K, L + 1, D]
+        encoded = StoryEncoderOutput.from_parts(
+            state,
+            memory,
+            self.project_copies(outputs[:, :, 1:], inputs),
+            hidden_states=stack_hidden_states(sentences) if output_hidden_states else None,
+            attentions=_stack_attentions(sentences, triple_attentions) if output_attentions else None,
+        )
+        return encoded, outputs
+
+    def _next_memory(
+        self,
+        memory: AttentionMemory | None,
+        sentence: RecurrenceOutput,
+        graph_vectors: torch.Tensor | None,
+        inputs: StoryInputs,
+        number: int,
+    ) -> AttentionMemory:
+        """What the next sentence attends to: this one, or where it is empty the last one that has words."""
+        word_mask, has_triples = inputs.word_mask[:, number], inputs.triple_mask[:, number].any(dim=-1)
+        new = self.attention.project_memory(sentence.outputs[:, 1:], word_mask, graph_vectors, has_triples)
+        return new if memory is None else memory.replaced_where(word_mask.any(dim=1), new)
+
+
+def stack_hidden_states(sentences: Sequence[RecurrenceOutput]) -> tuple[torch.Tensor, ...]:
+    """Word vectors and states of each layer of K sentences, [B, K, L + 1, ...]."""
+    word_vectors = torch.stack([sentence.word_vectors for sentence in sentences], dim=1)
+    layers = zip(*(sentence.layer_states for sentence in sentences), strict=True)
+    return word_vectors, *(torch.stack(states, dim=1) for states in layers)
+
+
+def _stack_attentions(
+    sentences: list[RecurrenceOutput], triple_attentions: list[torch.Tensor]
+) -> tuple[torch.Tensor, ...]:
+    """Attention a source [B, K, L + 1, L], zero for the first sentence; then the triple attention."""
+    batch_size, num_steps = sentences[0].states.shape[:2]
+    num_sources = 2 if triple_attentions else 1
+    nothing = sentences[0].states.new_zeros(batch_size, num_steps, num_sources, num_steps - 1)
+    steps = [nothing if sentence.attention is None else sentence.attention for sentence in sentences]
+    sources = torch.stack(steps, dim=1).unbind(dim=3)
+    return (*sources, torch.stack(triple_attentions, dim=1)) if triple_attentions else sources
+
+
+def build_story_encoder(config: IncrementalEncoderConfig) -> StoryEncoder:
+    """The encoder of a model, which its decoder shares."""
+    # Here, because the baselines are built from the parts above.
+    from .baselines import HierarchicalEncoder, SequenceEncoder
+
+    encoders = {"incremental": IncrementalEncoder, "hierarchical": HierarchicalEncoder, "sequence": SequenceEncoder}
+    return encoders[config.story_encoder](config)
+
+
+class RecurrentCache(Cache):
+    """
+    The decoder's memory between two words: the LSTM state, batch first. `hidden` and `cell` are `[B, layers, D]`.
+
+    Its size does not grow with the number of words; there is nothing to crop.
+    """
+
+    is_compileable = False
+    is_croppable = False
+
+    def __init__(self) -> None:
+        super().__init__(layers=[])
+        self.hidden: torch.Tensor | None = None
+        self.cell: torch.Tensor | None = None
+        self._num_words = 0
+
+    def update_state(self, state: LSTMState, num_new_words: int) -> None:
+        self.hidden, self.cell = stack_state(state)
+        self._num_words += num_new_words
+
+    def get_seq_length(self, layer_idx: int = 0) -> int:
+        return self._num_words
+
+    def get_max_length(self, layer_idx: int = 0) -> int:
+        return -1
+
+    def reset(self) -> None:
+        self.hidden = self.cell = None
+        self._num_words = 0
+
+    def reorder_cache(self, beam_idx: torch.LongTensor) -> None:
+        self.batch_select_indices(beam_idx)
+
+    def batch_select_indices(self, indices: torch.Tensor) -> None:
+        if self.hidden is not None and self.cell is not None:
+            self.hidden = self.hidden.index_select(0, indices.to(self.hidden.device))
+            self.cell = self.cell.index_select(0, indices.to(self.cell.device))
+
+    def batch_repeat_interleave(self, repeats: int) -> None:
+        if self.hidden is not None and self.cell is not None:
+            self.hidden = self.hidden.repeat_interleave(repeats, dim=0)
+            self.cell = self.cell.repeat_interleave(repeats, dim=0)
+
+    def crop(self, tokens_to_remove: int) -> None:
+        raise ValueError("A recurrent state can't be taken back by some words; decode again from the start instead.")
 
 
 @dataclass
 class EndingGenerationOutput(Seq2SeqLMOutput):
     """
-    A [`~transformers.modeling_outputs.Seq2SeqLMOutput`] with the two parts of the loss and with names for attentions.
+    A [`~transformers.modeling_outputs.Seq2SeqLMOutput`] with both parts of the loss and with knowledge attention.
 
     Args:
         loss (`torch.Tensor`, *optional*): `ending_loss + encoder_loss_weight * encoder_loss`, when `labels` are given.
         logits (`torch.Tensor` of shape `[B, T, V]`, or `[B, T, V + slots]` if words can be copied, *optional*):
-            Scores of the next word. None in training mode with `labels`: the loss is made without holding them.
+            Scores of the next word. None in training mode with `labels`: the loss does not need them.
         past_key_values (`RecurrentCache`, *optional*): LSTM state after the last word.
         decoder_hidden_states (`tuple`, *optional*): Word vectors `[B, T, E]`, then each layer's states `[B, T, D]`.
         cross_attentions (`tuple`, *optional*):
             One tensor `[B, T, L]`, the ending's state attention. In systems that attend to all sentences it is
             `[B, T, K * L]`, sentence after sentence.
-        decoder_attentions (`tuple`, *optional*): One tensor of that shape, the ending's knowledge attention.
         encoder_last_hidden_state, encoder_hidden_states, encoder_attentions: See [`StoryEncoderOutput`].
         ending_loss (`torch.Tensor`, *optional*): Mean negative log likelihood of an ending's word.
         encoder_loss (`torch.Tensor`, *optional*): Negative log likelihood of sentences 2..K, per word of the endings.
+        knowledge_attentions (`torch.Tensor`, *optional*):
+            The ending's knowledge attention, of the shape of its state attention. None without knowledge.
     """
 
     ending_loss: torch.Tensor | None = None
     encoder_loss: torch.Tensor | None = None
+    knowledge_attentions: torch.Tensor | None = None
 
     @property
     def state_attentions(self) -> torch.Tensor | None:
@@ -112,23 +814,18 @@ class EndingGenerationOutput(Seq2SeqLMOutput):
         return self.cross_attentions[0] if self.cross_attentions else None
 
     @property
-    def knowledge_attentions(self) -> torch.Tensor | None:
-        """[B, T, L]: what each step of the ending gave to the graphs of the last sentence."""
-        return self.decoder_attentions[0] if self.decoder_attentions else None
-
-    @property
     def encoder_state_attentions(self) -> torch.Tensor | None:
-        """[B, K, L + 1, L]: what each step of a sentence gave to the words of the sentence before it."""
+        """[B, K, L + 1, L]: what each step of a sentence gave to the words of the preceding one."""
         return self.encoder_attentions[0] if self.encoder_attentions else None
 
     @property
     def encoder_knowledge_attentions(self) -> torch.Tensor | None:
-        """[B, K, L + 1, L]: what each step of a sentence gave to the graphs of the sentence before it."""
+        """[B, K, L + 1, L]: what each step of a sentence gave to the graphs of the preceding one."""
         return self.encoder_attentions[1] if self.encoder_attentions and len(self.encoder_attentions) > 1 else None
 
     @property
     def triple_attentions(self) -> torch.Tensor | None:
-        """[B, K, L, N]: weights of the triples inside the graph of each word."""
+        """[B, K, L, N]: attention to the triples of each word."""
         return self.encoder_attentions[2] if self.encoder_attentions and len(self.encoder_attentions) > 1 else None
 
 
@@ -140,8 +837,8 @@ class IncrementalEncoderPreTrainedModel(PreTrainedModel):
     base_model_prefix = ""
     main_input_name = "input_ids"
     supports_gradient_checkpointing = False
-    _no_split_modules = [reader.__name__ for reader in STORY_READERS.values()]
-    # Assisted decoding takes words back, which a recurrent state can't: generate() then refuses by itself.
+    _no_split_modules = ["IncrementalEncoder", "HierarchicalEncoder", "SequenceEncoder"]
+    # Assisted decoding takes words back, which a recurrent state can't: generate() then refuses.
     _is_stateful = True
 
     @torch.no_grad()
@@ -181,7 +878,7 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
 
     def __init__(self, config: IncrementalEncoderConfig):
         super().__init__(config)
-        self.encoder = build_story_reader(config)
+        self.encoder = build_story_encoder(config)
         self.dropout = nn.Dropout(config.dropout)
         self.lm_head = nn.Linear(config.hidden_size, config.vocab_size)
         self.lm_head.init_std = 2 * config.hidden_size**-0.5
@@ -189,7 +886,7 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         # As in the authors' code. Loading a checkpoint replaces it by the checkpoint's own settings.
         self.generation_config.max_new_tokens = 30
 
-    def get_encoder(self, *args, **kwargs) -> StoryReader:
+    def get_encoder(self, *args, **kwargs) -> StoryEncoder:
         return self.encoder
 
     def get_input_embeddings(self) -> nn.Embedding:
@@ -249,64 +946,61 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         encoder_loss = None
         if encoder_outputs is None:
             inputs = prepare_story_inputs(self.config, input_ids, attention_mask, triple_ids, triple_mask, copy_ids)
-            encoder_outputs, states = self.encoder.encode(inputs, output_attentions, output_hidden_states)
-            if labels is not None and states is not None and self.config.encoder_loss_weight > 0:
-                encoder_loss = self._encoder_loss(states, inputs)
-        elif not isinstance(encoder_outputs, StoryEncoderOutput) and isinstance(encoder_outputs, (tuple, list)):
-            encoder_outputs = StoryEncoderOutput.from_tuple(encoder_outputs, has_copies=self.config.copy)
+            encoder_outputs, context_outputs = self.encoder.encode(inputs, output_attentions, output_hidden_states)
+            if labels is not None and context_outputs is not None and self.config.encoder_loss_weight > 0:
+                encoder_loss = self._encoder_loss(context_outputs, inputs)
+        elif not hasattr(encoder_outputs, "memory"):
+            encoder_outputs = StoryEncoderOutput.from_tuple(encoder_outputs)
 
         # Steps behind the last label do nothing for the loss; nobody else sees them, unless they were asked for.
         is_shortened = labels is not None and (self.training or decoder_input_ids is None)
         decoder_input_ids = self._decoder_inputs(decoder_input_ids, labels, encoder_outputs)
-        step_mask = steps_to_read(decoder_input_ids, decoder_attention_mask, labels if is_shortened else None)
-        reading, cache, num_alike = self._decode(decoder_input_ids, step_mask, encoder_outputs, past_key_values)
+        step_mask = decoder_step_mask(decoder_input_ids, decoder_attention_mask, labels if is_shortened else None)
+        ending, cache = self._decode(decoder_input_ids, step_mask, encoder_outputs, past_key_values)
         copies, logits = encoder_outputs.copy_memory, None
         if labels is None or not self.training:
-            logits = repeat_rows(self._score_words(reading.outputs, copies, _every(num_alike, step_mask)), num_alike)
-        reading = repeat_reading(reading, num_alike)
-        losses = self._losses(reading.outputs, copies, logits, labels, encoder_loss, num_items_in_batch)
-        attentions = reading.attention.unbind(dim=2) if output_attentions else None
+            logits = self._next_word_logits(ending.outputs, copies, step_mask)
+        attentions = ending.attention.unbind(dim=2) if output_attentions else ()
         output = EndingGenerationOutput(
-            **losses,
+            **self._losses(ending.outputs, copies, logits, labels, encoder_loss, num_items_in_batch),
             logits=logits,
             past_key_values=cache if _given(use_cache, self.config.use_cache) else None,
-            decoder_hidden_states=(reading.word_vectors, *reading.layer_states) if output_hidden_states else None,
-            cross_attentions=attentions and attentions[:1],
-            decoder_attentions=attentions and (attentions[1:] or None),
+            decoder_hidden_states=(ending.word_vectors, *ending.layer_states) if output_hidden_states else None,
+            cross_attentions=attentions[:1] or None,
             encoder_last_hidden_state=encoder_outputs.last_hidden_state,
             encoder_hidden_states=encoder_outputs.hidden_states,
             encoder_attentions=encoder_outputs.attentions,
+            knowledge_attentions=attentions[1] if len(attentions) > 1 else None,
         )
         return output if return_dict else output.to_tuple()
 
-    def _encoder_loss(self, states: torch.Tensor, inputs: StoryInputs) -> torch.Tensor:
-        """Sum of the losses of sentences 2..K, in training from a share of them; states are [B, K, L + 1, D]."""
+    def _encoder_loss(self, outputs: torch.Tensor, inputs: StoryInputs) -> torch.Tensor:
+        """Phi_en: sum of the losses of sentences 2..K, in training from a sample of them; outputs [B, K, L + 1, D]."""
         targets = next_word_targets(inputs.word_ids, inputs.word_mask, self.config.eos_token_id)
-        share = self.config.encoder_loss_share if self.training else 1.0
-        drawn = drawn_targets(targets[:, 1:], share)
-        negatives = self._draw_negatives(states.device)
-        return sum_of_losses(states[:, 1:], drawn, self.lm_head, self.dropout, negatives) / share
+        ratio = self.config.encoder_loss_sampling_ratio if self.training else 1.0
+        sampled = subsample_targets(targets[:, 1:], ratio)
+        softmax = self._sampled_softmax(outputs.device)
+        return projected_cross_entropy(outputs[:, 1:], sampled, self.lm_head, self.dropout, softmax) / ratio
 
-    def _draw_negatives(self, device: torch.device) -> DrawnWords | None:
-        """Words that stand for the vocabulary in the loss of a batch; None where all of it counts."""
-        num_negatives, num_words = self.config.num_negatives, self.config.vocab_size
-        if not self.training or num_negatives is None or num_negatives >= num_words:
+    def _sampled_softmax(self, device: torch.device) -> SampledSoftmax | None:
+        """The classes that stand for the vocabulary in the loss of a batch; None for the full softmax."""
+        num_classes, num_words = self.config.num_sampled_classes, self.config.vocab_size
+        if not self.training or num_classes is None or num_classes >= num_words:
             return None
-        return DrawnWords.draw(num_words, num_negatives, device)
+        return SampledSoftmax.sample(num_words, num_classes, device)
 
-    def _score_words(
-        self, states: torch.Tensor, copies: CopyMemory | None, step_mask: torch.Tensor | None
+    def _next_word_logits(
+        self, outputs: torch.Tensor, copies: CopyMemory | None, step_mask: torch.Tensor | None
     ) -> torch.Tensor:
         """
-        States [B, T, D] -> scores of the next word [B, T, V] or, if words can be copied, [B, T, V + slots]; where
-        nothing was read, all are 0.
+        Logits of the next word [B, T, V], or [B, T, V + slots] if words can be copied, from what it is predicted from
+        [B, T, D]; 0 at steps that were not read.
         """
-        states = self.dropout(states)
-        logits = project_words(self.lm_head, states, step_mask)
-        if copies is None:
-            return logits
-        mixed = self.encoder.copying.mix(logits, states, copies, self.config.num_copy_slots)
-        return mixed if step_mask is None else mixed.masked_fill(~step_mask.unsqueeze(2), 0.0)
+        outputs = self.dropout(outputs)
+        logits = self.lm_head(outputs)  # W_0 s_t + b_0
+        if copies is not None:
+            logits = self.encoder.copying.combine_logits(logits, outputs, copies, self.config.num_copy_slots)
+        return logits if step_mask is None else logits.masked_fill(~step_mask.unsqueeze(2), 0.0)
 
     def prepare_decoder_input_ids_from_labels(self, labels: torch.LongTensor) -> torch.LongTensor:
         """What the decoder reads to predict `labels`: the start symbol, then all but the last."""
@@ -324,7 +1018,7 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         if labels is not None:
             check_target_ids(self.config, "labels", labels, batch_size)
             if encoder_outputs.copy_memory is not None:
-                check_slots(labels, encoder_outputs.copy_memory, self.config.vocab_size)
+                check_oov_labels(labels, encoder_outputs.copy_memory, self.config.vocab_size)
         if decoder_input_ids is None:
             if labels is None:
                 raise ValueError("Give `labels` or `decoder_input_ids`, or let `generate()` write the ending.")
@@ -341,49 +1035,42 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         self,
         word_ids: torch.LongTensor,
         step_mask: torch.Tensor | None,
-        encoder_outputs: StoryEncoderOutput,
+        encoded: StoryEncoderOutput,
         cache: RecurrentCache | None,
-    ) -> tuple[Reading, RecurrentCache, int]:
-        """
-        Read the words of the ending so far, from the cache's state or, at the start, from the encoder's. There, the
-        reading is of one row of so many that are alike; the cache is always of all.
-        """
+    ) -> tuple[RecurrenceOutput, RecurrentCache]:
+        """Read the words of the ending so far, from the cache's state or, at the start, from the encoder's."""
         cache = RecurrentCache() if cache is None else cache
         if not hasattr(cache, "hidden"):
             raise ValueError(f"`past_key_values` must be a `RecurrentCache`; got {type(cache).__name__}.")
-        is_start = cache.hidden is None
-        num_alike = num_alike_rows(word_ids, step_mask, encoder_outputs) if is_start else 1
-        state = encoder_outputs.state if is_start else unstack_state(cache.hidden, cache.cell)
-        state = [(_every(num_alike, hidden), _every(num_alike, cell)) for hidden, cell in state]
-        words, step_mask = _every(num_alike, word_ids), _every(num_alike, step_mask)
-        reading = self.encoder.read(words, state, encoder_outputs.memory, step_mask, encoder_outputs.copy_memory)
-        cache.update_state(*stack_state(reading.state), num_new_words=word_ids.shape[1])
-        if num_alike > 1:
-            cache.batch_repeat_interleave(num_alike)
-        return reading, cache, num_alike
+        state = encoded.state if cache.hidden is None else unstack_state(cache.hidden, cache.cell)
+        ending = self.encoder.decode(word_ids, state, encoded.memory, step_mask, encoded.copy_memory)
+        cache.update_state(ending.state, num_new_words=word_ids.shape[1])
+        return ending, cache
 
     def _losses(
         self,
-        states: torch.Tensor,
+        outputs: torch.Tensor,
         copies: CopyMemory | None,
         logits: torch.Tensor | None,
         labels: torch.LongTensor | None,
         encoder_loss: torch.Tensor | None,
         num_items_in_batch: torch.Tensor | int | None,
     ) -> dict[str, torch.Tensor]:
+        """Phi = Phi_de + weight * Phi_en, and both parts."""
         if labels is None:
             return {}
         num_words = num_items_in_batch
         if num_words is None:
             # An ending without any label has loss 0, not 0 / 0.
             num_words = (labels != IGNORED).sum().clamp(min=1)
-        negatives = self._draw_negatives(states.device)
+        softmax = self._sampled_softmax(outputs.device)
         if logits is not None:
-            ending_loss = sum_of_cross_entropies(logits, labels) / num_words
+            ending_loss = cross_entropy_sum(logits, labels)
         elif copies is None:
-            ending_loss = sum_of_losses(states, labels, self.lm_head, self.dropout, negatives) / num_words
+            ending_loss = projected_cross_entropy(outputs, labels, self.lm_head, self.dropout, softmax)
         else:
-            ending_loss = sum_of_copy_losses(self.dropout(states), labels, self.lm_head, copies, negatives) / num_words
+            ending_loss = copy_loss(self.dropout(outputs), labels, self.lm_head, copies, softmax)
+        ending_loss = ending_loss / num_words
         if encoder_loss is None:
             return {"loss": ending_loss, "ending_loss": ending_loss}
         encoder_loss = encoder_loss / num_words
@@ -405,15 +1092,10 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         mask = kwargs.get("attention_mask")
         if mask is not None and mask.ndim == 3:
             kwargs["attention_mask"] = mask.flatten(1)
-        words = (self.config.unk_token_id, self.config.pad_token_id, self.config.bos_token_id)
-        settings = (generation_config, self.generation_config)
-        keeps_logits = kwargs.get("output_logits") or any(getattr(given, "output_logits", None) for given in settings)
-        processors = LogitsProcessorList([ForbiddenWords(words, in_place=not keeps_logits), *(logits_processor or [])])
-        before = open_stories.set(None)
-        try:
-            return super().generate(inputs, generation_config, processors, **kwargs)
-        finally:
-            open_stories.reset(before)
+        suppressed = [self.config.unk_token_id, self.config.pad_token_id, self.config.bos_token_id]
+        suppress = SuppressTokensLogitsProcessor(suppressed, device=self.device.type)
+        processors = LogitsProcessorList([suppress, *(logits_processor or [])])
+        return super().generate(inputs, generation_config, processors, **kwargs)
 
     def prepare_inputs_for_generation(
         self,
@@ -422,7 +1104,7 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         is_first_iteration: bool | None = False,
         **kwargs: Any,
     ) -> dict[str, Any]:
-        """The words that the state has not read, and all else but labels as it is: no positions."""
+        """The words that the cache has not read yet; all else but labels as it is."""
         kwargs.pop("labels", None)
         if next_sequence_length is not None:
             input_ids = input_ids[:, -next_sequence_length:]
@@ -432,28 +1114,9 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         if is_first_iteration:
             check_prompts(kwargs.get("decoder_attention_mask"))
         else:
-            # One that was given is for the words before.
-            kwargs["decoder_attention_mask"] = mask_of_open_endings(input_ids, self.config.pad_token_id)
+            # One that was given is for the words of the prompt.
+            kwargs.pop("decoder_attention_mask", None)
         return {**kwargs, "decoder_input_ids": input_ids.contiguous()}
-
-    def _check_early_stop_heuristic(self, *args: Any, **kwargs: Any) -> torch.Tensor:
-        """Which stories beams may still improve. A version of transformers that does not ask costs time, no more."""
-        is_open = super()._check_early_stop_heuristic(*args, **kwargs)
-        open_stories.set(is_open)
-        return is_open
-
-    def _expand_inputs_for_generation(self, *args: Any, **kwargs: Any) -> tuple[torch.LongTensor, dict[str, Any]]:
-        """Repeat rows for beams and samples, except what those of a story only read and can share."""
-        outputs = kwargs.get("encoder_outputs")
-        if not isinstance(outputs, StoryEncoderOutput):
-            return super()._expand_inputs_for_generation(*args, **kwargs)
-        shared = {name: outputs[name] for name in outputs.shared_by_beams}
-        # A new one, because it is filled in place and the caller may go on using the old one.
-        kwargs["encoder_outputs"] = type(outputs)(**{name: outputs[name] for name in outputs if name not in shared})
-        input_ids, kwargs = super()._expand_inputs_for_generation(*args, **kwargs)
-        for name, tensor in shared.items():
-            kwargs["encoder_outputs"][name] = tensor
-        return input_ids, kwargs
 
     def compute_transition_scores(
         self,
@@ -491,7 +1154,7 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         """
         if kwargs.get("use_safetensors") is False or kwargs.get("weights_only") is False:
             raise ValueError("`use_safetensors` and `weights_only` must be true: pickled weights are never read.")
-        with naming(pretrained_model_name_or_path):
+        with error_context(pretrained_model_name_or_path):
             check_shards(pretrained_model_name_or_path)
             loaded = super().from_pretrained(
                 pretrained_model_name_or_path, *args, **{**kwargs, "use_safetensors": True}
@@ -506,13 +1169,8 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         self.config.auto_map = auto_map
         # Anew, because transformers puts classes in place of their names when it makes a pipeline.
         self.config.custom_pipelines = {task: dict(entry) for task, entry in CUSTOM_PIPELINES.items()}
-        self.config.made_with = made_with()
+        self.config.library_versions = library_versions()
         return super().save_pretrained(save_directory, *args, **kwargs)
-
-
-def _every(number: int, rows: torch.Tensor | None) -> torch.Tensor | None:
-    """The first row and every so many behind it."""
-    return rows if rows is None or number == 1 else rows[::number]
 
 
 def _given(value: bool | None, default: bool) -> bool:

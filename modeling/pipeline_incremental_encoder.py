@@ -1,4 +1,6 @@
-"""Stories in, endings out: each with a score and with the triples that it was read from."""
+# Copyright 2026 The hf_storyend authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Pipeline: stories in, endings out, each with its score and the triples it attended to."""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ class StoryEndingPipeline(Pipeline):
 
     Args:
         triples (`list`, *optional*): Knowledge for all stories of the call.
-        num_evidence (`int`, *optional*, defaults to 5): Most triples an ending.
+        evidence_top_k (`int`, *optional*, defaults to 5): Most triples an ending.
         kwargs: Whatever `generate()` takes.
     """
 
@@ -48,11 +50,11 @@ class StoryEndingPipeline(Pipeline):
         return super().__call__(stories, **kwargs)
 
     def _sanitize_parameters(
-        self, triples: Sequence[Any] | None = None, num_evidence: int | None = None, **generate_kwargs: Any
+        self, triples: Sequence[Any] | None = None, evidence_top_k: int | None = None, **generate_kwargs: Any
     ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-        if num_evidence is not None and (not isinstance(num_evidence, int) or num_evidence < 0):
-            raise ValueError(f"`num_evidence` must be a whole number of at least 0; got {num_evidence!r}.")
-        forward = dict(generate_kwargs) | ({} if num_evidence is None else {"num_evidence": num_evidence})
+        if evidence_top_k is not None and (not isinstance(evidence_top_k, int) or evidence_top_k < 0):
+            raise ValueError(f"`evidence_top_k` must be a whole number of at least 0; got {evidence_top_k!r}.")
+        forward = dict(generate_kwargs) | ({} if evidence_top_k is None else {"evidence_top_k": evidence_top_k})
         return ({} if triples is None else {"triples": triples}), forward, {}
 
     def preprocess(self, inputs: Any, triples: Sequence[Any] = ()) -> dict[str, Any]:
@@ -68,7 +70,9 @@ class StoryEndingPipeline(Pipeline):
         return {"story": story if isinstance(story, str) else tuple(story), "triples": (*triples, *own)}
 
     @torch.no_grad()
-    def _forward(self, input_tensors: dict[str, Any], num_evidence: int = 5, **generate_kwargs: Any) -> dict[str, Any]:
+    def _forward(
+        self, input_tensors: dict[str, Any], evidence_top_k: int = 5, **generate_kwargs: Any
+    ) -> dict[str, Any]:
         stories, triples = input_tensors["story"], input_tensors["triples"]
         if not isinstance(stories, list):
             stories, triples = [stories], [triples]
@@ -79,7 +83,7 @@ class StoryEndingPipeline(Pipeline):
         num_each = len(generated) // len(stories)
         inputs = {name: tensor.repeat_interleave(num_each, dim=0) for name, tensor in inputs.items()}
         contexts = [story for story in as_lists for _ in range(num_each)]
-        endings = self._describe(inputs, generated, contexts, num_evidence)
+        endings = self._describe(inputs, generated, contexts, evidence_top_k)
         return {"endings": [endings[row : row + num_each] for row in range(0, len(endings), num_each)]}
 
     def postprocess(self, model_outputs: dict[str, Any]) -> list[dict[str, Any]]:
@@ -88,7 +92,7 @@ class StoryEndingPipeline(Pipeline):
         return endings[0] if isinstance(endings[0], list) else endings
 
     def _describe(
-        self, inputs: dict[str, torch.Tensor], generated: torch.Tensor, contexts: list[Any], num_evidence: int
+        self, inputs: dict[str, torch.Tensor], generated: torch.Tensor, contexts: list[Any], evidence_top_k: int
     ) -> list[dict[str, Any]]:
         """Read the endings once more, all at once: that gives attention and scores however they were searched for."""
         targets = generated[:, 1:]
@@ -98,28 +102,28 @@ class StoryEndingPipeline(Pipeline):
         # Never an empty ending: it has its end symbol at least.
         scores = (log_probabilities * is_word).sum(dim=1) / is_word.sum(dim=1)
         texts = self.tokenizer.batch_decode(generated, skip_special_tokens=True, context=contexts)
-        evidence = self._evidence(inputs, output, is_word, num_evidence)
+        evidence = self._evidence(inputs, output, is_word, evidence_top_k)
         return [
             {"ending": text, "score": score, "evidence": triples}
             for text, score, triples in zip(texts, scores.tolist(), evidence, strict=True)
         ]
 
     def _evidence(
-        self, inputs: dict[str, torch.Tensor], output: Any, is_word: torch.Tensor, num_evidence: int
+        self, inputs: dict[str, torch.Tensor], output: Any, is_word: torch.Tensor, evidence_top_k: int
     ) -> list[list[dict[str, Any]]]:
-        if output.decoder_attentions is None:
+        if output.knowledge_attentions is None:
             return [[] for _ in is_word]
         # What a word of the ending gave to a graph, on average, times what that graph has of each triple.
-        graphs = (output.decoder_attentions[0] * is_word.unsqueeze(2)).sum(dim=1) / is_word.sum(dim=1, keepdim=True)
-        inside = output.encoder_attentions[2]  # [B, K, L, N]
+        graphs = (output.knowledge_attentions * is_word.unsqueeze(2)).sum(dim=1) / is_word.sum(dim=1, keepdim=True)
+        inside = output.triple_attentions  # [B, K, L, N]
         weights = _at_words(graphs, inputs["attention_mask"]).unsqueeze(3) * inside * inputs["triple_mask"]
         return [
-            self._most_read(row, inputs["input_ids"][index], inputs["triple_ids"][index], num_evidence)
+            self._most_attended(row, inputs["input_ids"][index], inputs["triple_ids"][index], evidence_top_k)
             for index, row in enumerate(weights)
         ]
 
-    def _most_read(
-        self, weights: torch.Tensor, word_ids: torch.Tensor, triple_ids: torch.Tensor, num_evidence: int
+    def _most_attended(
+        self, weights: torch.Tensor, word_ids: torch.Tensor, triple_ids: torch.Tensor, evidence_top_k: int
     ) -> list[dict[str, Any]]:
         """The heaviest triples of a story; one that several words of the story have counts once, with their sum."""
         found: dict[tuple[int, ...], tuple[float, int]] = {}
@@ -128,7 +132,7 @@ class StoryEndingPipeline(Pipeline):
             weight, word_id = weights[tuple(place)].item(), word_ids[tuple(place[:2])].item()
             total, first_word = found.get(ids, (0.0, word_id))
             found[ids] = total + weight, first_word
-        heaviest = sorted(found.items(), key=lambda item: -item[1][0])[:num_evidence]
+        heaviest = sorted(found.items(), key=lambda item: -item[1][0])[:evidence_top_k]
         return [self._named(ids, word_id, weight) for ids, (weight, word_id) in heaviest]
 
     def _named(self, ids: tuple[int, ...], word_id: int, weight: float) -> dict[str, Any]:

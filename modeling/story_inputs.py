@@ -1,4 +1,6 @@
-"""What may go into the model: shapes and values, checked before they can do harm."""
+# Copyright 2026 The hf_storyend authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The model's inputs: shapes and values, checked before they can do harm."""
 
 from __future__ import annotations
 
@@ -8,10 +10,10 @@ import torch
 
 from .configuration_incremental_encoder import IncrementalEncoderConfig
 from .losses import labelled_steps
-from .tensor_values import has_values
+from .tensor_utils import is_eager_mode
 
-# Pairs of a word and a word of the sentence before it, both sources of attention at 4 bytes: 4 gigabytes.
-_MOST_PAIRS = 1 << 29
+# Pairs of a word and a word of the preceding sentence, two attention sources of 4 bytes each: 4 gigabytes.
+_MAX_PAIRS = 1 << 29
 
 
 @dataclass
@@ -54,7 +56,7 @@ def prepare_story_inputs(
     copy_ids = word_ids if copy_ids is None or not config.copy else _copy_ids(input_ids, copy_ids)
     inputs = StoryInputs(word_ids, word_mask, triple_ids.long(), triple_mask & word_mask.unsqueeze(-1), copy_ids)
     _check_sizes(config, inputs)
-    if has_values(input_ids):
+    if is_eager_mode(input_ids):
         _check_values(config, inputs)
     return inputs
 
@@ -69,14 +71,14 @@ def check_target_ids(config: IncrementalEncoderConfig, name: str, ids: torch.Ten
             f"`labels` has {ids.shape[1]} symbols; `config.max_ending_length` allows {config.max_ending_length}. "
             "Truncate the endings or raise the limit."
         )
-    if not has_values(ids):
+    if not is_eager_mode(ids):
         return
     real = ids[ids != -100] if name == "labels" else ids
     what = "`config.vocab_size` and `config.num_copy_slots` together" if config.copy else "`config.vocab_size`"
     _check_range(name, real, config.num_output_words, what)
 
 
-def steps_to_read(
+def decoder_step_mask(
     decoder_input_ids: torch.Tensor, decoder_attention_mask: torch.Tensor | None, labels: torch.Tensor | None
 ) -> torch.Tensor | None:
     """Which steps [B, T] of the decoder are read, if not all: those of the mask, up to the last label of a row."""
@@ -89,9 +91,18 @@ def steps_to_read(
             f"{tuple(decoder_input_ids.shape)}; got {tuple(decoder_attention_mask.shape)}."
         )
     mask = decoder_attention_mask.to(torch.bool)
-    if has_values(mask) and (~mask[:, :-1] & mask[:, 1:]).any():
+    if is_eager_mode(mask) and (~mask[:, :-1] & mask[:, 1:]).any():
         raise ValueError("`decoder_attention_mask` has a word behind padding: pad endings on the right.")
     return mask if step_mask is None else step_mask & mask
+
+
+def check_prompts(decoder_attention_mask: torch.Tensor | None) -> None:
+    """Refuse prompts [rows, T] that end before others: the word behind them would be chosen from no scores at all."""
+    if decoder_attention_mask is not None and not decoder_attention_mask[:, -1].all():
+        raise ValueError(
+            "`decoder_attention_mask` has 0 at the end of a prompt: `generate()` goes on with prompts of one length "
+            "only. Give those of each length on their own, without a mask."
+        )
 
 
 def _word_mask(input_ids: torch.Tensor, attention_mask: torch.Tensor | None) -> torch.Tensor:
@@ -159,7 +170,7 @@ def _check_sizes(config: IncrementalEncoderConfig, inputs: StoryInputs) -> None:
             raise ValueError(f"The story tensors have room for {size} {what}; `config.{name}` allows {limit}.")
     batch_size = inputs.word_mask.shape[0]
     is_chain = config.story_encoder == "incremental" and num_sentences > 1
-    if is_chain and batch_size * num_words * num_words > _MOST_PAIRS:
+    if is_chain and batch_size * num_words * num_words > _MAX_PAIRS:
         raise ValueError(
             f"{batch_size} stories with room for {num_words} words a sentence: that every word attends to all of the "
             "sentence before would take all memory. Cut long sentences (`truncation=True, max_length=...`), or read "
@@ -175,7 +186,7 @@ def _check_values(config: IncrementalEncoderConfig, inputs: StoryInputs) -> None
     if (~inputs.word_mask[..., :-1] & inputs.word_mask[..., 1:]).any():
         raise ValueError("`attention_mask` has a word behind padding: pad sentences on the right.")
     if config.copy:
-        _check_copies(config, inputs.word_ids[inputs.word_mask], inputs.copy_ids[inputs.word_mask])
+        _check_copy_ids(config, inputs.word_ids[inputs.word_mask], inputs.copy_ids[inputs.word_mask])
     if config.knowledge is None:
         return
     heads, relations, tails = inputs.triple_ids[inputs.triple_mask].unbind(-1)
@@ -184,7 +195,7 @@ def _check_values(config: IncrementalEncoderConfig, inputs: StoryInputs) -> None
     _check_range("triple_ids[..., 2] (tail)", tails, config.vocab_size, "`config.vocab_size`")
 
 
-def _check_copies(config: IncrementalEncoderConfig, words: torch.Tensor, copies: torch.Tensor) -> None:
+def _check_copy_ids(config: IncrementalEncoderConfig, words: torch.Tensor, copies: torch.Tensor) -> None:
     what = "`config.vocab_size` and `config.num_copy_slots` together"
     _check_range("copy_ids", copies, config.num_output_words, what)
     wrong = (copies != words) & (copies < config.vocab_size)

@@ -1,4 +1,6 @@
-"""Stories of ragged lists made rectangular: K sentences of L words with N triples each, and back."""
+# Copyright 2026 The hf_storyend authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Padding: ragged stories to rectangular tensors of K sentences, L words and N triples, and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""From stories to the four tensors the model reads, and from ids back to a sentence a person would print."""
+# Copyright 2026 The hf_storyend authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tokenizer: stories to the tensors the model reads, and ids back to a printed sentence."""
 
 from __future__ import annotations
 
@@ -11,10 +13,8 @@ from torch.nn import functional
 from transformers import BatchEncoding, PreTrainedTokenizer
 from transformers.utils import logging
 
-from .copy_slots import StorySlots, printed_words
-from .knowledge_table import KnowledgeTable, Triple, one_a_tail
-from .loading import naming
-from .sentences import split_sentences
+from .knowledge_table import KnowledgeTable, Triple, unique_tails
+from .loading import check_vocabulary, error_context, read_forms, read_json, shortened, write_json
 from .story_padding import (
     SizeLimits,
     dict_of_lists,
@@ -27,8 +27,15 @@ from .story_padding import (
     unpad_features,
     unpad_words,
 )
-from .vocabulary_files import check_vocabulary, read_forms, read_json, shortened, write_json
-from .words import cased_forms, join_words, normalize_text, split_words
+from .text_processing import (
+    OOVWords,
+    join_words,
+    normalize_text,
+    printed_words,
+    split_sentences,
+    split_words,
+    truecase_forms,
+)
 
 logger = logging.get_logger(__name__)
 
@@ -93,7 +100,7 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         self._words = {index: word for word, index in self._ids.items()}
         self.do_lower_case = do_lower_case
         self.split_contractions = split_contractions
-        self.num_copy_slots = _checked_slots(num_copy_slots)
+        self.num_copy_slots = _check_num_slots(num_copy_slots)
         self.word_forms: dict[str, str] = {} if word_forms_file is None else read_forms(word_forms_file)
         self._knowledge = KnowledgeTable() if knowledge_file is None else KnowledgeTable.load(knowledge_file)
         self._triple_tensors: tuple[torch.Tensor, torch.Tensor] | None = None
@@ -114,7 +121,7 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path, *args: Any, **kwargs: Any):
         """[`~transformers.PreTrainedTokenizer.from_pretrained`], whose errors name the model."""
-        with naming(pretrained_model_name_or_path):
+        with error_context(pretrained_model_name_or_path):
             return super().from_pretrained(pretrained_model_name_or_path, *args, **kwargs)
 
     @property
@@ -243,7 +250,7 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         if triples and not return_triples:
             raise ValueError("`triples` were given, but `return_triples=False` would drop them.")
         limits = self._limits(truncation, max_length, max_sentences)
-        num_slots = _checked_slots(self.num_copy_slots if num_copy_slots is None else num_copy_slots)
+        num_slots = _check_num_slots(self.num_copy_slots if num_copy_slots is None else num_copy_slots)
         features = self._read(text, text_target, limits, num_slots)
         if padding is None:
             padding = return_tensors is not None
@@ -295,7 +302,7 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
     def _read(self, text: Any, text_target: Any, limits: SizeLimits, num_slots: int) -> dict[str, list]:
         """Ids of stories, of their words to copy, and of endings, as far as there are any."""
         features: dict[str, list] = {}
-        slots: list[StorySlots] | None = None
+        slots: list[OOVWords] | None = None
         if text is not None:
             stories = [self._story_words(story, row) for row, story in enumerate(self._as_batch("text", text))]
             kept = [limits.cut_story(story) for story in stories]
@@ -303,7 +310,7 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
             features["input_ids"] = [[self._word_ids(words) for words in story] for story in kept]
             if num_slots:
                 # Numbered before anything is cut off, so that `decode` finds the words again in the whole story.
-                slots = [self._story_slots(story, num_slots) for story in stories]
+                slots = [self._oov_words(story, num_slots) for story in stories]
                 features["copy_ids"] = [
                     [own.ids(words) for words in story] for own, story in zip(slots, kept, strict=True)
                 ]
@@ -311,7 +318,7 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
             endings = self._ending_words(text_target)
             if text is not None and len(endings) != len(features["input_ids"]):
                 raise ValueError(f"Got {len(endings)} endings for {len(features['input_ids'])} stories.")
-            ids = map(self._word_ids, endings) if slots is None else map(StorySlots.ids, slots, endings)
+            ids = map(self._word_ids, endings) if slots is None else map(OOVWords.ids, slots, endings)
             # However short an ending is cut, it ends.
             end = self.eos_token_id
             features["labels"] = [[*limits.cut_words([*row, end])[:-1], end] for row in ids]
@@ -320,8 +327,8 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
     def _story_words(self, story: Any, row: int) -> list[list[str]]:
         return [self._split(sentence) for sentence in self._sentences(story, row)]
 
-    def _story_slots(self, sentences: list[list[str]], num_slots: int | None = None) -> StorySlots:
-        return StorySlots(sentences, self._all_ids(), self.unk_token_id, num_slots)
+    def _oov_words(self, sentences: list[list[str]], num_slots: int | None = None) -> OOVWords:
+        return OOVWords(sentences, self._all_ids(), self.unk_token_id, num_slots)
 
     @staticmethod
     def _sentences(story: Any, row: int) -> list[str]:
@@ -371,7 +378,7 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
             word_ids, mask = pad_stories(features["input_ids"], self.pad_token_id, padding, limits)
             batch |= {"input_ids": word_ids, "attention_mask": mask}
             if "copy_ids" in features:
-                batch["copy_ids"] = self._without_other_slots(pad_copy_ids(features["copy_ids"], word_ids, mask))
+                batch["copy_ids"] = self._without_foreign_oov_ids(pad_copy_ids(features["copy_ids"], word_ids, mask))
             if "triple_ids" in features:
                 graphs = pad_triples(features["triple_ids"], mask)
             elif return_triples:
@@ -380,11 +387,11 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
                 width = self._knowledge.max_triples if padding == "max_length" else None
                 batch["triple_ids"], batch["triple_mask"] = fit_triples(*graphs, width)
         if "labels" in features:
-            batch["labels"] = self._without_other_slots(pad_labels(features["labels"]))
+            batch["labels"] = self._without_foreign_oov_ids(pad_labels(features["labels"]))
         return batch
 
-    def _without_other_slots(self, ids: torch.Tensor) -> torch.Tensor:
-        """Words that got slots elsewhere, where there are more of them, are unknown."""
+    def _without_foreign_oov_ids(self, ids: torch.Tensor) -> torch.Tensor:
+        """OOV ids beyond this tokenizer's number become unknown words."""
         return ids.masked_fill(ids >= len(self) + self.num_copy_slots, self.unk_token_id)
 
     def _lookup(self, word_ids: torch.Tensor, mask: torch.Tensor, triples: Any) -> tuple[torch.Tensor, torch.Tensor]:
@@ -405,7 +412,7 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
                 triple_ids[story][here], triple_mask[story][here] = self._padded_graph(rows)
         for place, rows in self._phrase_places(word_ids, mask):
             known = triple_ids[place][triple_mask[place] == 1].tolist()
-            graph = one_a_tail([*rows, *known], self._knowledge.max_triples)
+            graph = unique_tails([*rows, *known], self._knowledge.max_triples)
             triple_ids[place], triple_mask[place] = self._padded_graph(graph)
         return triple_ids, triple_mask
 
@@ -528,12 +535,12 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
                 tokens.append(copied[token_id - first_slot])
             else:
                 tokens += self.convert_ids_to_tokens([token_id], skip_special_tokens)
-        forms = {**self.word_forms, **cased_forms(sentences)} if self.do_lower_case else self.word_forms
+        forms = {**self.word_forms, **truecase_forms(sentences)} if self.do_lower_case else self.word_forms
         return join_words(tokens, forms)
 
     def _copied_words(self, context: Story, sentences: list[list[str]]) -> list[str]:
         """The unknown words of a story in the order of their slots, as the story writes them."""
-        unknown = self._story_slots(self._story_words(context, 0)).words
+        unknown = self._oov_words(self._story_words(context, 0)).words
         return printed_words(sentences, unknown) if self.do_lower_case else unknown
 
     def convert_tokens_to_string(self, tokens: list[str]) -> str:
@@ -565,7 +572,7 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         return tuple(str(path) for path in paths.values())
 
 
-def _checked_slots(num_slots: Any) -> int:
+def _check_num_slots(num_slots: Any) -> int:
     if isinstance(num_slots, bool) or not isinstance(num_slots, int) or num_slots < 0:
         raise ValueError(f"`num_copy_slots` must be a whole number of at least 0; got {num_slots!r}.")
     return num_slots
