@@ -1,19 +1,18 @@
-"""Tiny models of every kind, and a story with words that they lack."""
+"""Small models of every system, and a story with an out-of-vocabulary word."""
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
-import torch
+from small_model import small_model
 
-from hf_storyend import IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration
-from hf_storyend.systems import SYSTEMS, match_tokenizer
-
-STORY = [
+STORY = (
     "Anna put a cake in the oven.",
     "Then Anna and Zorba watched a long film.",
     "The kitchen was full of smoke.",
     "The burnt cake was in the oven.",
-]
+)
 
 
 @pytest.fixture
@@ -23,18 +22,17 @@ def story() -> list[str]:
 
 @pytest.fixture
 def make_system(tokenizer):
-    """A model of a system that fits the tokenizer, which then fits the model."""
+    """`make_system(name, **settings)`: a model that fits the tokenizer."""
+    return partial(small_model, tokenizer=tokenizer)
 
-    def make(name: str, seed: int = 0, **settings) -> IncrementalEncoderForEndingGeneration:
-        torch.manual_seed(seed)
-        config = IncrementalEncoderConfig.for_tokenizer(
-            tokenizer, embedding_size=8, hidden_size=12, **{**SYSTEMS[name].settings, "num_copy_slots": 3, **settings}
-        )
-        match_tokenizer(tokenizer, config)
-        model = IncrementalEncoderForEndingGeneration(config).eval()
-        with torch.no_grad():
-            # Sharper than it starts out: else all weights are nearly the same.
-            model.get_input_embeddings().weight.mul_(20)
-        return model
 
-    return make
+@pytest.fixture
+def explain_story(make_system, tokenizer, story):
+    """`explain_story(name)`: the explanation of the story, or of another one, by a model of that system."""
+
+    def explain_story(system: str, sentences=None, **settings):
+        from hf_storyend.explanation import explain
+
+        return explain(make_system(system), tokenizer, sentences or story, **{"max_new_tokens": 6, **settings})
+
+    return explain_story

@@ -1,4 +1,4 @@
-"""A story changed: the change is the one asked for, and both endings are scored in both stories."""
+"""Counterfactuals: the change is the one asked for, and both endings are scored in both stories."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_without_a_sentence(system, number, make_system, tokenizer, story):
 
 
 @pytest.mark.parametrize("system", ["ie-msa-ga", "ie-msa-ca", "hlstm-msa-ca"])
-def test_without_a_triple_is_as_with_a_table_that_lacks_it(system, make_system, tokenizer, story):
+def test_without_a_triple_equals_a_knowledge_table_that_lacks_it(system, make_system, tokenizer, story):
     model = make_system(system)
     compared = counterfactual(model, tokenizer, story, without_triples=[USED_FOR], **GENERATION)
     table = tokenizer.knowledge
@@ -67,31 +67,33 @@ def test_with_a_triple(make_system, tokenizer, story):
     assert sum(compared.original_ending_after) == pytest.approx(after, rel=1e-4)
 
 
-def test_copied_words_keep_their_meaning_in_the_other_story(make_system, tokenizer):
-    """Without the first sentence the second unknown word has the number of the first one."""
+def test_copied_words_are_mapped_to_their_ids_in_the_other_story(make_system, tokenizer):
+    """Without the first sentence, the second out-of-vocabulary word has the id of the first one."""
     story = ["Zorba saw mice.", "The kraken was in the kitchen.", "Anna saw the kraken."]
-    model, first_slot = make_system("ie-msa-ga-copy"), len(tokenizer)
-    calls = iter([[tokenizer.eos_token_id], [first_slot]])
+    model, first_copy_id = make_system("ie-msa-ga-copy"), len(tokenizer)
+    calls = iter([[tokenizer.eos_token_id], [first_copy_id]])
     compared = counterfactual(
         model, tokenizer, story, without_sentence=1, prefix_allowed_tokens_fn=lambda *_: next(calls), max_new_tokens=1
     )
     assert compared.changed.words[0].word == "kraken"
-    before = explain(model, tokenizer, story, prefix_allowed_tokens_fn=lambda *_: [first_slot + 1], max_new_tokens=1)
+    before = explain(
+        model, tokenizer, story, prefix_allowed_tokens_fn=lambda *_: [first_copy_id + 1], max_new_tokens=1
+    )
     assert before.words[0].word == "kraken"
     assert compared.changed_ending_before == pytest.approx([before.words[0].log_probability], rel=1e-5)
 
 
-def test_an_ending_that_copies_what_is_gone_has_no_probability(make_system, tokenizer):
+def test_an_ending_that_copies_a_removed_word_has_no_probability(make_system, tokenizer):
     story = ["Zorba saw mice.", "Anna was in the kitchen."]
-    model, slot = make_system("hlstm-copy"), len(tokenizer)
-    calls = iter([[slot], [tokenizer.eos_token_id]])
+    model, copy_id = make_system("hlstm-copy"), len(tokenizer)
+    calls = iter([[copy_id], [tokenizer.eos_token_id]])
     compared = counterfactual(
         model, tokenizer, story, without_sentence=1, prefix_allowed_tokens_fn=lambda *_: next(calls), max_new_tokens=1
     )
     assert compared.original.ending == "Zorba"
     assert compared.original_ending_after is None
     assert compared.log_probabilities()["original"]["changed"] is None
-    assert "can't be written any more" in compared.to_markdown()
+    assert "can't be generated any more" in compared.to_markdown()
     json.loads(compared.to_json())
 
 
@@ -101,29 +103,32 @@ def test_an_ending_that_copies_what_is_gone_has_no_probability(make_system, toke
         ({}, "Nothing to change"),
         ({"without_sentence": 0}, "from 1 to 4, .* got 0"),
         ({"without_sentence": 5}, "from 1 to 4, .* got 5"),
-        ({"without_triples": [("oven", "UsedFor", "smoke")]}, r"no word of the story reads .*\(oven, UsedFor, cake\)"),
-        ({"without_triples": [("oven", "Unheard", "of")]}, "no word of the story reads"),
+        (
+            {"without_triples": [("oven", "UsedFor", "smoke")]},
+            r"no word of the story has the triple .*\(oven, UsedFor, cake\)",
+        ),
+        ({"without_triples": [("oven", "Unheard", "of")]}, "no word of the story has the triple"),
         ({"without_triples": [("oven", "UsedFor")]}, "three strings"),
-        ({"with_triples": [("friday", "RelatedTo", "smoke")]}, "`with_triples`: no word of the story reads"),
+        ({"with_triples": [("friday", "RelatedTo", "smoke")]}, "`with_triples`: no word of the story has the triple"),
         ({"with_triples": [("oven", "Unheard", "smoke")]}, "relation 'Unheard' is not one of"),
     ],
 )
-def test_what_can_not_be_changed_is_refused(make_system, tokenizer, story, change, message):
+def test_invalid_changes_are_refused(make_system, tokenizer, story, change, message):
     with pytest.raises(ValueError, match=message):
         counterfactual(make_system("ie-msa-ga"), tokenizer, story, **change, **GENERATION)
 
 
-def test_a_model_without_knowledge_has_no_triples_to_take_away(make_system, tokenizer, story):
+def test_a_model_without_knowledge_has_no_triples_to_remove(make_system, tokenizer, story):
     with pytest.raises(ValueError, match="reads no knowledge"):
         counterfactual(make_system("ie"), tokenizer, story, without_triples=[USED_FOR])
 
 
-def test_the_only_sentence_stays(make_system, tokenizer):
+def test_the_only_sentence_can_not_be_removed(make_system, tokenizer):
     with pytest.raises(ValueError, match="would leave nothing"):
         counterfactual(make_system("ie"), tokenizer, "Anna saw mice.", without_sentence=1)
 
 
-def test_markdown_and_json_hold_both_endings(make_system, tokenizer, story):
+def test_markdown_and_json_have_both_endings(make_system, tokenizer, story):
     compared = counterfactual(make_system("ie-msa-ga"), tokenizer, story, without_sentence=2, **GENERATION)
     page, content = compared.to_markdown(), json.loads(compared.to_json())
     assert f"without sentence 2: {story[1]}" in page

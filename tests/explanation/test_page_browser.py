@@ -1,10 +1,8 @@
-"""The page in a real browser: pointing, clicking and keys show what a word read, and nothing of the story runs."""
+"""The page in a browser: pointing, clicking and keys show the attention of a word, and nothing of the story runs."""
 
 from __future__ import annotations
 
 import pytest
-
-from hf_storyend.explanation import explain
 
 selenium = pytest.importorskip("selenium", reason="selenium is not installed")
 
@@ -13,7 +11,7 @@ from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 
 pytestmark = pytest.mark.browser
-HOSTILE = "Tom saw </script><script>window.hacked=1</script> <img src=x onerror=hacked=1>."
+MARKUP = "Tom saw </script><script>window.hacked=1</script> <img src=x onerror=hacked=1>."
 
 
 class Page:
@@ -47,9 +45,9 @@ class Page:
 
 
 @pytest.fixture
-def view(chromium, make_system, tokenizer, story, tmp_path):
+def view(chromium, explain_story, tmp_path):
     def open_page(system="ie-msa-ga", sentences=None):
-        explanation = explain(make_system(system), tokenizer, sentences or story, max_new_tokens=6)
+        explanation = explain_story(system, sentences)
         (tmp_path / "page.html").write_text(explanation.to_html(), encoding="utf-8")
         chromium.get((tmp_path / "page.html").as_uri())
         return Page(chromium, explanation)
@@ -59,11 +57,11 @@ def view(chromium, make_system, tokenizer, story, tmp_path):
     assert chromium.get_log("browser") == []
 
 
-def check_rows(rows, reads, describe):
-    """The heaviest, as far as three digits tell them from nothing."""
-    reads = [read for read in reads if read.weight >= 0.0005][:12]
-    assert [weight for _, weight in rows] == pytest.approx([read.weight for read in reads], abs=6e-4)
-    assert {text for text, _ in rows} == {describe(read) for read in reads}
+def check_rows(rows, weighted, describe):
+    """The highest weights, as far as three digits tell them from 0."""
+    shown = [item for item in weighted if item.weight >= 0.0005][:12]
+    assert [weight for _, weight in rows] == pytest.approx([item.weight for item in shown], abs=6e-4)
+    assert {text for text, _ in rows} == {describe(item) for item in shown}
 
 
 def check_shows(page, position):
@@ -71,11 +69,13 @@ def check_shows(page, position):
     word = page.explanation.words[position - 1]
     assert page.text("chosen") == word.word
     assert f"{word.probability:.4f}" in page.text("facts")
-    check_rows(page.rows("words"), word.words, lambda read: f"{read.word} sentence {read.sentence}")
-    check_rows(page.rows("triples"), word.triples, lambda t: f"{t.head} · {t.relation} · {t.tail} at {t.word}")
-    for read in word.words:
+    check_rows(page.rows("words"), word.state_attention, lambda read: f"{read.word} sentence {read.sentence}")
+    check_rows(
+        page.rows("triples"), word.triple_attention, lambda t: f"{t.head} · {t.relation} · {t.tail} at {t.word}"
+    )
+    for read in word.state_attention:
         assert page.weight(read.sentence, read.position, "state") == pytest.approx(read.weight, abs=1e-5)
-    for read in word.graphs:
+    for read in word.knowledge_attention:
         assert page.weight(read.sentence, read.position, "knowledge") == pytest.approx(read.weight, abs=1e-5)
 
 
@@ -105,18 +105,20 @@ def test_tab_reaches_the_words_and_arrows_the_sentences(view):
     assert page.driver.switch_to.active_element == page.word(5, 1)
     page.press(Keys.ARROW_UP, Keys.ARROW_RIGHT)
     assert page.chosen() == (4, 2)
-    weights = next(m.weights for m in page.explanation.attentions if (m.kind, m.reader) == ("state", 4))
+    weights = next(m.weights for m in page.explanation.attentions if (m.kind, m.query_sentence) == ("state", 4))
     assert page.rows("words")[0][1] == pytest.approx(max(weights[1]), abs=6e-4)
     page.press(*[Keys.ARROW_UP] * 5)
     assert page.chosen()[0] == 1
-    assert page.text("facts") == "This word read no other sentence."
+    assert page.text("facts") == "This word attends to no other sentence."
 
 
-def test_words_without_triples_are_not_marked_as_read(view):
+def test_words_without_triples_are_not_marked(view):
     page = view()
     for position, graph in enumerate(page.explanation.graphs[3], start=1):
         assert (page.weight(4, position, "knowledge") > 0) == bool(graph)
-    assert f"{page.explanation.words[0].empty_graphs:.3f} went to words without triples" in page.text("other-triples")
+    assert f"{page.explanation.words[0].empty_graph_attention:.3f} to words without triples" in page.text(
+        "other-triples"
+    )
 
 
 @pytest.mark.parametrize("system", ["seq2seq", "hlstm-copy"])
@@ -128,7 +130,7 @@ def test_systems_without_knowledge_show_none(view, system):
 
 
 def test_the_story_is_shown_as_it_is_and_never_runs(view):
-    page = view(sentences=[HOSTILE, "Anna saw </title> & mice."])
+    page = view(sentences=[MARKUP, "Anna saw </title> & mice."])
     assert page.driver.execute_script("return window.hacked") is None
     assert page.driver.find_elements(By.TAG_NAME, "img") == []
     words = [page.word(1, position).get_property("textContent") for position in range(1, 5)]
