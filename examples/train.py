@@ -2,10 +2,10 @@
 Train a story ending model, on one CPU or on a cluster.
 
     accelerate launch examples/train.py                                     # the stories that come with the package
-    accelerate launch examples/train.py --prepared prepared --output_dir my_model --system ie-msa-ca
+    accelerate launch examples/train.py --data_dir prepared --output_dir my_model --system ie-msa-ca
     torchrun --nproc_per_node 2 examples/train.py options.yaml --max_steps 1000
 
-A run that was stopped goes on when it is started again. `--help` lists all options.
+An interrupted run resumes when it is started again. `--help` lists all options.
 """
 
 from hf_storyend.training import TrainingRun, parse_options, run_as_program
@@ -18,7 +18,7 @@ def main() -> None:
             for batch in update.batches():  # several with gradient accumulation
                 output = run.model(**batch)
                 run.backward(output)
-            run.step()  # clips, updates the weights; then logs, evaluates and saves what is due
+            run.step()  # clips gradients and updates the weights; then logs, evaluates and saves as due
         run.finish()
 
 

@@ -1,19 +1,25 @@
-"""Train and evaluate systems one after the other; what is done is not done again."""
+"""Comparison of systems: each is trained under the same budget and evaluated, into one table beside the paper's."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from .evaluation import EvaluateOptions, evaluate
+from .evaluation.options import EvaluateOptions
+from .evaluation.run import evaluate
 from .files import atomic_write
-from .systems import SYSTEMS, find_system
-from .training import TrainingOptions, load_training_data, train
+from .systems import find_system
+from .training.data import load_training_data
+from .training.option_parsing import read_options
+from .training.options import ComparisonOptions, TrainingOptions
+from .training.run import train
 
-# System: perplexity (sampled softmax), BLEU-1, BLEU-2, the last two in percent.
+logger = logging.getLogger(__name__)
+
+# Sampled perplexity, BLEU-1 and BLEU-2 (in percent) of Table 1 in the paper.
 PAPER_TABLE: dict[str, tuple[float, float, float]] = {
     "seq2seq": (18.97, 18.64, 4.10),
     "hlstm": (17.26, 24.59, 7.71),
@@ -24,8 +30,6 @@ PAPER_TABLE: dict[str, tuple[float, float, float]] = {
     "ie-msa-ga": (9.72, 25.66, 8.54),
     "ie-msa-ca": (8.79, 26.82, 9.36),
 }
-
-
 _COLUMNS = {
     "perplexity": "PPL true",
     "sampled_perplexity": "PPL sampled",
@@ -34,10 +38,41 @@ _COLUMNS = {
     "distinct_2": "distinct-2",
 }
 _BASELINES = {"constant_ending": "one constant ending", "last_sentence": "copy of the last sentence"}
+_RESULT = "result.json"
+
+
+def compare(options: ComparisonOptions | None = None, training: TrainingOptions | None = None) -> dict[str, Any]:
+    """
+    Train and evaluate systems, and write `comparison.json`, `comparison.md` and `comparison.png` into `output_dir`.
+
+    The run of each system is in `output_dir/systems`. Called again, finished systems are skipped and an interrupted
+    training resumes.
+
+    Args:
+        options: Systems, data, budget and evaluation; default: all systems on the package's stories.
+        training: Options of every training run, except `system` and `output_dir`; default: those that `options` give.
+
+    Returns:
+        The content of `comparison.json`.
+    """
+    options = options or ComparisonOptions()
+    training = training or read_options(options.options_file, **options.training_overrides())
+    data_dir = load_training_data(training).directory
+    output = Path(options.output_dir)
+    results: dict[str, Any] = {}
+    for name in options.system_names:
+        run = replace(training, system=name, output_dir=str(output / "systems" / name))
+        results[name] = _finished_result(run, options) or _train_and_evaluate(run, options, data_dir)
+        # Written after every system, to show intermediate results.
+        comparison = {"budget": _describe_budget(training), "split": options.split, "systems": results}
+        atomic_write(output / "comparison.json", json.dumps(comparison, indent=1) + "\n")
+        atomic_write(output / "comparison.md", markdown_table(comparison))
+        draw_chart(comparison, output / "comparison.png")
+    return comparison
 
 
 def markdown_table(comparison: dict[str, Any]) -> str:
-    """The paper's Table 1 as measured, with the paper's own numbers at the right and trivial systems below."""
+    """Return Table 1 of the paper as measured, with the paper's numbers at the right and trivial baselines below."""
     systems = comparison["systems"]
     head = ["system", *_COLUMNS.values(), "parameters", "stories/s", "paper: PPL sampled", "BLEU-1", "BLEU-2"]
     lines = [_row(head), _row(["---", *["---:"] * (len(head) - 1)])]
@@ -47,21 +82,19 @@ def markdown_table(comparison: dict[str, Any]) -> str:
         own = [f"{result['parameters']:,}", "not measured" if rate is None else f"{rate:.1f}"]
         lines.append(_row([find_system(name).paper_name or name, *_cells(result["metrics"]), *own, *paper]))
     first = next(iter(systems.values()))
-    # Results of older versions call them floors.
-    baselines = first.get("trivial_baselines") or first.get("floors", {})
     for name, title in _BASELINES.items():
-        if name in baselines:
-            lines.append(_row([title, *_cells(baselines[name]), *["-"] * 5]))
+        if name in first["trivial_baselines"]:
+            lines.append(_row([title, *_cells(first["trivial_baselines"][name]), *["-"] * 5]))
     note = (
-        f"{first['num_stories']:,} stories ({comparison['split']}); each system was given {comparison['budget']}. "
+        f"{first['num_stories']:,} stories ({comparison['split']}); budget of each system: {comparison['budget']}. "
         "BLEU: sacrebleu, lower-cased, 13a. The paper's perplexity is a sampled one. "
         f"Measured on {first['device']}."
     )
     return "\n".join([*lines, "", note, ""])
 
 
-def draw_table(comparison: dict[str, Any], path: Path) -> bool:
-    """The same as bars, the paper's numbers beside ours; False if matplotlib is not installed."""
+def draw_chart(comparison: dict[str, Any], path: Path) -> bool:
+    """Draw the table as a bar chart, with the paper's numbers; returns False if matplotlib is not installed."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -81,9 +114,70 @@ def draw_table(comparison: dict[str, Any], path: Path) -> bool:
         axes.grid(axis="x", alpha=0.3)
     axes.invert_yaxis()
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
-    figure.suptitle(f"Each system: {comparison['budget']}")
+    figure.suptitle(f"Budget of each system: {comparison['budget']}")
     figure.savefig(path, dpi=120)
     return True
+
+
+def _finished_result(run: TrainingOptions, options: ComparisonOptions) -> dict[str, Any] | None:
+    """Return the saved result of a system, if there is one with the same settings."""
+    try:
+        result = json.loads((Path(run.output_dir) / _RESULT).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    if not isinstance(result, dict) or result.get("settings") != _settings(run, options):
+        return None
+    logger.info("%s: already finished.", run.system)
+    return result
+
+
+def _train_and_evaluate(run: TrainingOptions, options: ComparisonOptions, data_dir: Path) -> dict[str, Any]:
+    directory = Path(run.output_dir)
+    logger.info("%s: training.", run.system)
+    train(run)
+    logger.info("%s: evaluating on %s.", run.system, options.split)
+    evaluation = evaluate(
+        EvaluateOptions(
+            model=str(directory),
+            data_dir=str(data_dir),
+            split=options.split,
+            output_dir=str(directory / options.split),
+            batch_size=run.per_device_eval_batch_size,
+            num_beams=options.num_beams,
+            max_new_tokens=options.max_new_tokens,
+            max_stories=options.max_stories,
+            bootstrap_samples=0,
+            name=run.system,
+            seed=run.seed,
+        )
+    )
+    facts = json.loads((directory / "metrics.json").read_text(encoding="utf-8"))["run"]
+    result = {
+        "settings": _settings(run, options),
+        "metrics": evaluation.metrics,
+        "trivial_baselines": evaluation.trivial_baselines,
+        "num_stories": evaluation.num_stories,
+        **{name: facts[name] for name in ("parameters", "updates", "minutes", "stories_per_second", "device")},
+    }
+    atomic_write(directory / _RESULT, json.dumps(result, indent=1) + "\n")
+    return result
+
+
+def _settings(run: TrainingOptions, options: ComparisonOptions) -> dict[str, Any]:
+    """Return what a saved result must agree on to be used again."""
+    evaluation = ("split", "num_beams", "max_new_tokens", "max_stories")
+    return {
+        "training": {**run.to_dict(), "output_dir": None, "resume_from_checkpoint": None},
+        **{name: getattr(options, name) for name in evaluation},
+    }
+
+
+def _describe_budget(training: TrainingOptions) -> str:
+    if training.max_minutes is not None:
+        return f"{training.max_minutes:g} minutes of training"
+    if training.max_steps > 0:
+        return f"{training.max_steps:,} updates of {training.per_device_train_batch_size} stories a process"
+    return f"{training.num_train_epochs:g} epochs"
 
 
 def _cells(metrics: dict[str, float]) -> list[str]:
@@ -92,117 +186,3 @@ def _cells(metrics: dict[str, float]) -> list[str]:
 
 def _row(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
-
-
-RESULT = "result.json"
-
-
-@dataclass(frozen=True)
-class ComparisonOptions:
-    """
-    Args:
-        systems: Names of the systems; all of them unless given.
-        training: Options of every training run. Its `max_steps`, `num_train_epochs` or `max_minutes` are the budget
-            that each system gets; `system` and `output_dir` are set for each.
-        split: Which stories to evaluate on.
-        generation: Arguments of `generate()`.
-        max_stories: Evaluate on the first so many only.
-    """
-
-    systems: tuple[str, ...] = tuple(SYSTEMS)
-    training: TrainingOptions = field(default_factory=TrainingOptions)
-    split: str = "test"
-    generation: dict[str, Any] = field(default_factory=dict)
-    max_stories: int | None = None
-
-    def __post_init__(self) -> None:
-        if not self.systems:
-            raise ValueError("`systems` is empty: there is nothing to compare.")
-        for name in self.systems:
-            find_system(name)
-
-
-def compare(
-    options: ComparisonOptions, output: str | Path, say: Callable[[str], None] = lambda text: None
-) -> dict[str, Any]:
-    """
-    Write `comparison.json`, `comparison.md` and `comparison.png` into `output`, with a directory for each system
-    beside them, and return the content of the first. Called again, it takes the systems that are done from there and
-    goes on with the one that was being trained.
-    """
-    output = Path(output)
-    data = load_training_data(options.training).directory
-    results = {}
-    for name in options.systems:
-        results[name] = _result_of(name, options, output / "systems" / name, data, say)
-        # After every system, so that a look into the directory shows how far it is.
-        comparison = {"budget": _budget(options.training), "split": options.split, "systems": results}
-        atomic_write(output / "comparison.json", json.dumps(comparison, indent=1) + "\n")
-        atomic_write(output / "comparison.md", markdown_table(comparison))
-        draw_table(comparison, output / "comparison.png")
-    return comparison
-
-
-def _result_of(
-    name: str, options: ComparisonOptions, directory: Path, data: Path, say: Callable[[str], None]
-) -> dict[str, Any]:
-    training = replace(options.training, system=name, output_dir=str(directory))
-    asked = {
-        "training": {**training.to_dict(), "output_dir": None, "resume": None},
-        "split": options.split,
-        "generation": options.generation,
-        "max_stories": options.max_stories,
-    }
-    done = _read_result(directory / RESULT)
-    if done is not None and done["asked"] == asked:
-        say(f"{name}: done before.")
-        return done
-    say(f"{name}: training.")
-    train(training)
-    say(f"{name}: evaluating on {options.split}.")
-    evaluation = evaluate(
-        EvaluateOptions(
-            model=str(directory),
-            data_dir=str(data),
-            split=options.split,
-            output_dir=str(directory / options.split),
-            batch_size=training.per_device_eval_batch_size,
-            max_stories=options.max_stories,
-            bootstrap_samples=0,
-            name=name,
-            dataset_id=data.name,
-            seed=training.seed,
-            **options.generation,
-        )
-    )
-    run = json.loads((directory / "metrics.json").read_text(encoding="utf-8"))["run"]
-    result = {
-        "asked": asked,
-        "metrics": evaluation.metrics,
-        "trivial_baselines": evaluation.trivial_baselines,
-        "num_stories": evaluation.num_stories,
-        "parameters": run["parameters"],
-        "updates": run["updates"],
-        "minutes": run["minutes"],
-        "stories_per_second": run["stories_per_second"],
-        "device": run["device"],
-    }
-    atomic_write(directory / RESULT, json.dumps(result, indent=1) + "\n")
-    return result
-
-
-def _read_result(path: Path) -> dict[str, Any] | None:
-    try:
-        result = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return result if isinstance(result, dict) and "asked" in result else None
-
-
-def _budget(training: TrainingOptions) -> str:
-    """What each system may spend, in words."""
-    if training.max_minutes is not None:
-        return f"{training.max_minutes:g} minutes of training"
-    if training.max_steps > 0:
-        return f"{training.max_steps:,} updates of {training.per_device_train_batch_size} stories a process"
-    return f"{training.num_train_epochs:g} epochs"

@@ -40,7 +40,7 @@ def atomic_directory(target: Path) -> Iterator[Path]:
     """
     Write a directory atomically.
 
-    Yields a temporary directory beside `target`, which replaces `target` when the block succeeds and is deleted when it
+    Yields a temporary directory beside `target`, which replaces `target` if the block succeeds and is deleted if it
     raises. If two processes write the same target, the later one wins; neither reads a partial result.
     """
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A trained model in half the space: weights of two bytes on disk, of four in memory."""
+"""Save a trained model in half precision: float16 weights on disk, float32 in memory."""
 
 from __future__ import annotations
 
@@ -13,49 +13,54 @@ from safetensors.torch import load_file, save_file
 
 from .modeling import IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
 
-_WEIGHTS = "model.safetensors"
-_CONFIGS = ("config.json", "tokenizer_config.json")
 
+def save_half_precision(model_directory: str | Path, output_dir: str | Path, **generation: Any) -> None:
+    """
+    Save a model and its tokenizer with float16 weights, for models that are shipped in a package.
 
-def save_compact(model_directory: str | Path, output: str | Path, **generation: Any) -> None:
+    The configuration keeps the dtype float32, so `from_pretrained` computes in single precision. No remote code is
+    saved: the package has it.
+
+    Args:
+        model_directory: The trained model.
+        output_dir: Directory to write; other files in it are left alone.
+        generation: Settings of `generate()` to save with the model.
+
+    Raises:
+        ValueError: If a weight exceeds the range of float16.
     """
-    Save a model and its tokenizer to `output` with weights in half precision. They are computed with in single
-    precision: the configuration says so, and `from_pretrained` follows it. No code goes along: this is for models
-    that come with a package, which has it. `generation` are settings of `generate()` to save with it.
-    """
-    output = Path(output)
     model = IncrementalEncoderForEndingGeneration.from_pretrained(model_directory, dtype=torch.float32)
     _check_range(model)
     model.generation_config.update(**generation)
     tokenizer = IncrementalEncoderTokenizer.from_pretrained(model_directory)
-    # Aside, so that no file of the user's that stands in `output` is taken for one of the model's.
-    with tempfile.TemporaryDirectory() as aside:
-        model.save_pretrained(aside, max_shard_size="1TB")
-        tokenizer.save_pretrained(aside)
-        _halve(Path(aside) / _WEIGHTS)
-        for name in _CONFIGS:
-            _forget_code(Path(aside) / name)
-        output.mkdir(parents=True, exist_ok=True)
-        for path in Path(aside).iterdir():
+    # A temporary directory tells the model's files from others in `output_dir`.
+    with tempfile.TemporaryDirectory() as temporary:
+        folder, target = Path(temporary), Path(output_dir)
+        model.save_pretrained(folder, max_shard_size="1TB")
+        tokenizer.save_pretrained(folder)
+        _convert_weights(folder / "model.safetensors")
+        for name in ("config.json", "tokenizer_config.json"):
+            _remove_code_references(folder / name)
+        target.mkdir(parents=True, exist_ok=True)
+        for path in folder.iterdir():
             if path.suffix != ".py":
-                shutil.copyfile(path, output / path.name)
+                shutil.copyfile(path, target / path.name)
 
 
 def _check_range(model: IncrementalEncoderForEndingGeneration) -> None:
-    largest = torch.finfo(torch.float16).max
     for name, weight in model.state_dict().items():
-        if not weight.abs().max() <= largest:
-            raise ValueError(
-                f"`{name}` has weights that half precision can't hold: the largest is {weight.abs().max()}."
-            )
+        largest = weight.abs().max()
+        # Also false for NaN.
+        if not largest <= torch.finfo(torch.float16).max:
+            raise ValueError(f"`{name}` has weights that half precision can't hold: the largest is {largest}.")
 
 
-def _halve(path: Path) -> None:
+def _convert_weights(path: Path) -> None:
     weights = {name: tensor.half() for name, tensor in load_file(path).items()}
     save_file(weights, path, metadata={"format": "pt"})
 
 
-def _forget_code(path: Path) -> None:
+def _remove_code_references(path: Path) -> None:
     content = json.loads(path.read_text(encoding="utf-8"))
     for entry in ("auto_map", "custom_pipelines"):
         content.pop(entry, None)

@@ -22,9 +22,9 @@ def sources(tmp_path):
     (tmp_path / "glove.txt").write_text("the 0.1 0.2 0.3\noven 0.3 0.1 0.2\ncake 0.2 0.3 0.1\n")
     shared = {"max_eval_samples": 2, "max_train_samples": 16, "logging_steps": 1, "hidden_size": 8, "num_layers": 1}
     runs = [
-        {"system": "ie-msa-ca", "max_steps": 4, "eval_steps": 2, "checkpoint_every": 2, "stop_after": 2},
+        {"system": "ie-msa-ca", "max_steps": 4, "eval_steps": 2, "save_steps": 2, "stop_after": 2},
         {"system": "ie-msa-ca-copy", "max_steps": 2},
-        {"system": "ie-msa-ca-copy", "max_steps": 2, "seed": 1, "num_negatives": 50},
+        {"system": "ie-msa-ca-copy", "max_steps": 2, "seed": 1, "num_sampled_classes": 50},
     ]
     recipe = {
         "shared": shared,

@@ -16,17 +16,20 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file
 
-from hf_storyend.training import TrainingOptions, run_as_program, train
+from hf_storyend.training import TrainingOptions, TrainingRun, run_as_program, train
+
+# Seconds after which a process counts as hanging; no test depends on how long anything takes.
+PATIENCE = 600
 
 # A server that has imported everything forks each run: starting one takes a moment instead of ten seconds.
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["hf_storyend.training", "hf_storyend.preparation"])
+_CONTEXT.set_forkserver_preload(["hf_storyend.training.run", "hf_storyend.data.prepare"])
 
 
 def small_options(prepared: Path, output: Path, **changes) -> TrainingOptions:
     """Two and a half epochs of eight updates, with dropout, an evaluation every seven and a checkpoint every three."""
     settings = {
-        "prepared": str(prepared),
+        "data_dir": str(prepared),
         "output_dir": str(output),
         "per_device_train_batch_size": 6,
         "max_train_samples": 46,
@@ -34,7 +37,7 @@ def small_options(prepared: Path, output: Path, **changes) -> TrainingOptions:
         "dropout": 0.1,
         "eval_steps": 7,
         "max_eval_samples": 4,
-        "checkpoint_every": 3,
+        "save_steps": 3,
         "logging_steps": 1,
         "num_sample_endings": 1,
     }
@@ -48,10 +51,35 @@ class Rank:
     rank: int
     world_size: int
     port: int
+    then: Callable[[], None] | None = None
 
     def __call__(self) -> None:
+        if self.then is not None:
+            self.then()
         place = {"RANK": self.rank, "LOCAL_RANK": self.rank, "WORLD_SIZE": self.world_size, "MASTER_PORT": self.port}
         os.environ.update({name: str(value) for name, value in place.items()}, MASTER_ADDR="127.0.0.1")
+
+
+@dataclass
+class PauseAfter:
+    """Makes a run create `<output_dir>.paused` after an update and wait there for a signal."""
+
+    step: int
+
+    def __call__(self) -> None:
+        original = TrainingRun.step
+
+        def step(run: TrainingRun) -> None:
+            original(run)
+            if run.state.step == self.step:
+                Path(f"{run.options.output_dir}.paused").touch()
+                _wait(lambda: bool(run.signals.received))
+
+        TrainingRun.step = step
+
+
+def wait_for_pause(options: TrainingOptions, process: BaseProcess) -> None:
+    wait_for(Path(f"{options.output_dir}.paused").is_file, process)
 
 
 def free_port() -> int:
@@ -70,7 +98,7 @@ def start_run(options: TrainingOptions, before: Callable[[], None] | None = None
 def finish_run(options: TrainingOptions, before: Callable[[], None] | None = None) -> int:
     """Run to the end in another process and return its exit code."""
     process = start_run(options, before)
-    process.join(120)
+    process.join(PATIENCE)
     assert process.exitcode is not None, f"The run hangs: {output_of(options)}"
     return process.exitcode
 
@@ -78,15 +106,20 @@ def finish_run(options: TrainingOptions, before: Callable[[], None] | None = Non
 def kill(process: BaseProcess, number: int = signal.SIGKILL) -> int:
     """Send a signal and return the exit code."""
     os.kill(process.pid, number)
-    process.join(60)
+    process.join(PATIENCE)
     return process.exitcode
 
 
 def wait_for(condition: Callable[[], bool], process: BaseProcess) -> None:
     """Wait until something is true of a run that goes on."""
-    deadline = time.monotonic() + 60
+    _wait(lambda: condition() or not process.is_alive())
+    assert condition(), "The run ended before."
+
+
+def _wait(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
     while not condition():
-        assert process.is_alive() and time.monotonic() < deadline, "It did not happen."
+        assert time.monotonic() < deadline, "It did not happen."
         time.sleep(0.01)
 
 
@@ -104,7 +137,7 @@ def last_checkpoint(options: TrainingOptions, name: str) -> dict[str, torch.Tens
 
 
 def are_identical(these: dict[str, torch.Tensor], those: dict[str, torch.Tensor]) -> bool:
-    """Bit by bit."""
+    """Whether all tensors are equal bit by bit."""
     return these.keys() == those.keys() and all(torch.equal(these[name], those[name]) for name in these)
 
 
@@ -116,7 +149,7 @@ def in_processes(function: Callable[..., None], num_processes: int, *arguments: 
     for process in processes:
         process.start()
     for process in processes:
-        process.join(120)
+        process.join(PATIENCE)
     return [process.exitcode for process in processes]
 
 

@@ -1,4 +1,4 @@
-"""Weights and optimiser state as whole tensors, however they are spread over processes."""
+"""Accelerate: setting up processes and trackers, and unsharded weights and optimizer states."""
 
 from __future__ import annotations
 
@@ -24,18 +24,20 @@ from torch.distributed.fsdp import FSDPModule
 
 from .options import TrainingOptions
 
-# Process groups of runs that are over: see `end_training`.
-_ENDED: list[Any] = []
+# Gathered in full, on the CPU: the model is small.
+_FULL = StateDictOptions(full_state_dict=True, cpu_offload=True)
+# Process groups of runs that have ended: see `end_training`.
+_ENDED_GROUPS: list[Any] = []
 
 
 def build_accelerator(options: TrainingOptions) -> Accelerator:
-    """An Accelerator with the precision and trackers of the options; everything else is what it was launched with."""
+    """Return an Accelerator with the precision and trackers of the options, and otherwise as it was launched."""
     if options.full_determinism:
         # Read by CUDA's libraries when they start.
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True)
     accelerator = Accelerator(
-        # Without a GPU, Accelerate sees processes that train together only if it is told that there is none.
+        # Without a GPU, Accelerate detects several processes only with `cpu=True`.
         cpu=not torch.accelerator.is_available(),
         mixed_precision=options.mixed_precision,
         log_with=options.trackers or None,  # type: ignore[arg-type]
@@ -43,8 +45,8 @@ def build_accelerator(options: TrainingOptions) -> Accelerator:
     )
     if accelerator.gradient_accumulation_steps != 1:
         raise ValueError(
-            "The Accelerate configuration sets gradient accumulation; "
-            "use `--gradient_accumulation_steps` instead, so that losses are divided by the words of an update."
+            "The Accelerate configuration sets gradient accumulation; use `--gradient_accumulation_steps` instead, "
+            "so that losses are divided by the tokens of the whole update."
         )
     expected = int(os.environ.get("WORLD_SIZE", 1))
     if accelerator.num_processes != expected:
@@ -54,7 +56,7 @@ def build_accelerator(options: TrainingOptions) -> Accelerator:
 
 
 def start_trackers(options: TrainingOptions, accelerator: Accelerator) -> None:
-    """Begin a run in every tracker."""
+    """Start a run in every tracker."""
     if not options.trackers:
         return
     name = options.run_name or Path(options.output_dir).resolve().name
@@ -65,60 +67,46 @@ def start_trackers(options: TrainingOptions, accelerator: Accelerator) -> None:
 
 def end_training(accelerator: Accelerator) -> None:
     """
-    Close trackers and leave the other processes. The group is held until Python ends: if a model's wrapper were the
-    last to hold it, its end would wait, with Python's lock in hand, for a thread of the group that may just be waiting
-    for that lock. On busy machines a stopped run then never ended.
+    Close the trackers and the process group.
+
+    The group is referenced until Python exits. If a model's wrapper held the last reference, the group's destructor
+    would wait, holding the GIL, for a thread that may itself wait for the GIL: a deadlock on busy machines.
     """
     if torch.distributed.is_initialized():
-        _ENDED.append(torch.distributed.group.WORLD)
+        _ENDED_GROUPS.append(torch.distributed.group.WORLD)
     accelerator.end_training()
 
 
-def from_main_process(accelerator: Accelerator, value: Any) -> Any:
-    """What the main process has, in every process."""
+def broadcast_from_main(accelerator: Accelerator, value: Any) -> Any:
+    """Return the main process's value in every process."""
     return broadcast_object_list([value])[0] if accelerator.num_processes > 1 else value
 
 
-def main_process_writes(accelerator: Accelerator, write: Callable[[], Any], what: str) -> None:
-    """Let the main process write something. If it can't, every process says so, instead of waiting for it."""
+def write_on_main_process(accelerator: Accelerator, write: Callable[[], Any], what: str) -> None:
+    """Write in the main process; if that fails, raise in every process instead of leaving the others waiting."""
     problem = None
     if accelerator.is_main_process:
         try:
             write()
         except OSError as error:
-            problem = f"{what} could not be written: {error}. What was written before is intact."
-    if problem := from_main_process(accelerator, problem):
+            problem = f"{what} could not be written: {error}. Earlier files are intact."
+    if problem := broadcast_from_main(accelerator, problem):
         raise OSError(problem)
 
 
-def _check_trackers(options: TrainingOptions, accelerator: Accelerator) -> None:
-    """Accelerate leaves out a tracker that is not installed without a word."""
-    usable = {str(tracker) for tracker in accelerator.log_with}
-    for name in options.trackers:
-        if name not in usable:
-            raise ValueError(
-                f"`report_to` names the tracker `{name}`, which is not installed or not known: `pip install {name}`, "
-                "or leave it out."
-            )
+def full_weights(model: nn.Module) -> dict[str, torch.Tensor]:
+    """Gather unsharded weights on the CPU. A collective call; of a sharded model, only the main process gets them."""
+    return get_model_state_dict(model, options=_FULL)
 
 
-# Every process gets the whole: the model is small beside what it is trained with.
-_WHOLE = StateDictOptions(full_state_dict=True, cpu_offload=True)
-
-
-def whole_weights(model: nn.Module) -> dict[str, torch.Tensor]:
-    """All weights by name, on the CPU. Every process must call it; with shards, only the first gets the tensors."""
-    return get_model_state_dict(model, options=_WHOLE)
-
-
-def load_weights(model: nn.Module, weights: dict[str, torch.Tensor]) -> None:
-    """Put whole weights into a model, in shards if it has any."""
+def load_full_weights(model: nn.Module, weights: dict[str, torch.Tensor]) -> None:
+    """Load unsharded weights into a model, sharded or not."""
     set_model_state_dict(model, weights, options=StateDictOptions(full_state_dict=True))
 
 
-def whole_optimizer_state(model: nn.Module, optimizer: AcceleratedOptimizer) -> dict[str, torch.Tensor]:
-    """The optimiser's tensors, by `parameter/name`."""
-    state = get_optimizer_state_dict(model, optimizer.optimizer, options=_WHOLE).get("state", {})
+def full_optimizer_state(model: nn.Module, optimizer: AcceleratedOptimizer) -> dict[str, torch.Tensor]:
+    """Gather the optimizer's unsharded tensors as `parameter/name`. A collective call."""
+    state = get_optimizer_state_dict(model, optimizer.optimizer, options=_FULL).get("state", {})
     return {
         f"{parameter}/{name}": torch.as_tensor(value)
         for parameter, values in state.items()
@@ -127,10 +115,11 @@ def whole_optimizer_state(model: nn.Module, optimizer: AcceleratedOptimizer) -> 
     }
 
 
-def load_optimizer_state(model: nn.Module, optimizer: AcceleratedOptimizer, tensors: dict[str, torch.Tensor]) -> None:
-    """Put an optimiser's tensors back; rates and the like come from the options."""
-    whole = get_optimizer_state_dict(model, optimizer.optimizer, options=_WHOLE)
-    # Where shards are gathered only the first process has the groups; names are the same everywhere.
+def load_full_optimizer_state(
+    model: nn.Module, optimizer: AcceleratedOptimizer, tensors: dict[str, torch.Tensor]
+) -> None:
+    """Load an optimizer's unsharded tensors; its hyperparameters stay those of the options."""
+    current = get_optimizer_state_dict(model, optimizer.optimizer, options=_FULL)
     state: dict[str, dict[str, torch.Tensor]] = {}
     for key, tensor in tensors.items():
         parameter, name = key.rsplit("/", 1)
@@ -138,24 +127,36 @@ def load_optimizer_state(model: nn.Module, optimizer: AcceleratedOptimizer, tens
     set_optimizer_state_dict(
         model,
         optimizer.optimizer,
-        {"state": state, "param_groups": whole.get("param_groups", [])},
+        # With shards, only the main process has the groups.
+        {"state": state, "param_groups": current.get("param_groups", [])},
         options=StateDictOptions(full_state_dict=True, broadcast_from_rank0=_is_sharded(model)),
     )
 
 
 @contextmanager
-def usable_weights(model: nn.Module, accelerator: Accelerator) -> Iterator[nn.Module]:
-    """The bare model with all of its weights at hand: `generate()` calls parts of it past the wrapper."""
-    bare = accelerator.unwrap_model(model)
-    if not _is_sharded(bare):
-        yield bare
+def unsharded(model: nn.Module, accelerator: Accelerator) -> Iterator[nn.Module]:
+    """Yield the unwrapped model with its full weights: `generate()` bypasses the wrapper's forward."""
+    unwrapped = accelerator.unwrap_model(model)
+    if not _is_sharded(unwrapped):
+        yield unwrapped
         return
-    bare.unshard()
+    unwrapped.unshard()
     try:
-        yield bare
+        yield unwrapped
     finally:
-        bare.reshard()
+        unwrapped.reshard()
 
 
 def _is_sharded(model: nn.Module) -> bool:
     return isinstance(model, FSDPModule)
+
+
+def _check_trackers(options: TrainingOptions, accelerator: Accelerator) -> None:
+    """Refuse trackers that are not installed: Accelerate leaves them out silently."""
+    available = {str(tracker) for tracker in accelerator.log_with}
+    for name in options.trackers:
+        if name not in available:
+            raise ValueError(
+                f"`report_to` names the tracker `{name}`, which is not installed or not known: `pip install {name}`, "
+                "or leave it out."
+            )

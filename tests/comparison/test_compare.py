@@ -1,4 +1,4 @@
-"""Systems under one budget: one table, and what is done is not done again."""
+"""Comparison of systems: table, chart and JSON; finished systems are not trained again."""
 
 import json
 from dataclasses import replace
@@ -7,30 +7,60 @@ from pathlib import Path
 import pytest
 from training_runs import small_options
 
-from hf_storyend.comparison import ComparisonOptions, compare, markdown_table
-from hf_storyend.preparation import PreparationOptions, prepare
+from hf_storyend import comparison
+from hf_storyend.comparison import compare, markdown_table
+from hf_storyend.data.options import PrepareOptions
+from hf_storyend.data.prepare import prepare
+from hf_storyend.training import ComparisonOptions, TrainingOptions
+
+RESULT = {
+    "metrics": {},
+    "trivial_baselines": {},
+    "num_stories": 1,
+    "parameters": 5,
+    "stories_per_second": None,
+    "device": "",
+}
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory) -> Path:
     directory = tmp_path_factory.mktemp("compared") / "data"
-    prepare(PreparationOptions(vocab_size=300, hidden_size=8, num_layers=1, embedding_size=6), directory)
+    prepare(PrepareOptions(output_dir=directory, vocab_size=300, hidden_size=8, num_layers=1, embedding_size=6))
     return directory
 
 
 @pytest.fixture
-def options(data, tmp_path) -> ComparisonOptions:
-    training = small_options(data, tmp_path / "unused", max_steps=2, max_eval_samples=2)
-    return ComparisonOptions(("seq2seq", "hlstm-copy"), training, generation={"max_new_tokens": 4}, max_stories=5)
+def training(data, tmp_path) -> TrainingOptions:
+    return small_options(data, tmp_path / "unused", max_steps=2, max_eval_samples=2)
 
 
-def test_a_table_of_every_system_as_text_numbers_and_picture(options, tmp_path):
-    comparison = compare(options, tmp_path / "out")
-    assert list(comparison["systems"]) == ["seq2seq", "hlstm-copy"]
-    for result in comparison["systems"].values():
-        assert result["num_stories"] == 5 and result["updates"] == 2 and result["parameters"] > 0
-        assert {"perplexity", "sampled_perplexity", "bleu_1", "bleu_2"} <= result["metrics"].keys()
-    assert json.loads((tmp_path / "out" / "comparison.json").read_text()) == comparison
+@pytest.fixture
+def options(tmp_path) -> ComparisonOptions:
+    output = str(tmp_path / "out")
+    return ComparisonOptions("seq2seq, hlstm-copy", output_dir=output, max_new_tokens=4, max_stories=5)
+
+
+@pytest.fixture
+def messages(caplog):
+    """Returns the messages of the comparison since the last call."""
+    caplog.set_level("INFO", logger="hf_storyend.comparison")
+
+    def take() -> list[str]:
+        taken = [record.getMessage() for record in caplog.records if record.name == "hf_storyend.comparison"]
+        caplog.clear()
+        return taken
+
+    return take
+
+
+def test_results_are_written_as_table_json_and_chart(options, training, tmp_path):
+    result = compare(options, training)
+    assert list(result["systems"]) == ["seq2seq", "hlstm-copy"]
+    for system in result["systems"].values():
+        assert system["num_stories"] == 5 and system["updates"] == 2 and system["parameters"] > 0
+        assert {"perplexity", "sampled_perplexity", "bleu_1", "bleu_2"} <= system["metrics"].keys()
+    assert json.loads((tmp_path / "out" / "comparison.json").read_text()) == result
     table = (tmp_path / "out" / "comparison.md").read_text()
     assert "| Seq2Seq |" in table and "| HLSTM+Copy |" in table and "18.64" in table and "2 updates" in table
     assert "| one constant ending |" in table and "| copy of the last sentence |" in table
@@ -39,32 +69,34 @@ def test_a_table_of_every_system_as_text_numbers_and_picture(options, tmp_path):
     assert len(endings.read_text().splitlines()) == 5
 
 
-def test_what_is_done_is_not_done_again(options, tmp_path):
-    first = compare(options, tmp_path / "out")
-    said: list[str] = []
-    more = replace(options, systems=("seq2seq", "hlstm-copy", "ie"))
-    second = compare(more, tmp_path / "out", said.append)
-    assert said == ["seq2seq: done before.", "hlstm-copy: done before.", "ie: training.", "ie: evaluating on test."]
+def test_finished_systems_are_not_trained_again(options, training, messages):
+    first = compare(options, training)
+    messages()
+    second = compare(replace(options, systems="seq2seq,hlstm-copy,ie"), training)
+    finished = ["seq2seq: already finished.", "hlstm-copy: already finished."]
+    assert messages() == [*finished, "ie: training.", "ie: evaluating on test."]
     assert {name: second["systems"][name] for name in first["systems"]} == first["systems"]
 
 
-def test_other_options_are_evaluated_anew(options, tmp_path):
-    one = replace(options, systems=("seq2seq",))
-    compare(one, tmp_path / "out")
-    said: list[str] = []
-    assert (
-        compare(replace(one, max_stories=3), tmp_path / "out", said.append)["systems"]["seq2seq"]["num_stories"] == 3
-    )
-    assert said[0] == "seq2seq: training.", "It goes on from its last checkpoint, so there is nothing left to train."
+def test_other_settings_are_evaluated_again(options, training, messages):
+    one = replace(options, systems="seq2seq")
+    compare(one, training)
+    messages()
+    assert compare(replace(one, max_stories=3), training)["systems"]["seq2seq"]["num_stories"] == 3
+    assert messages()[0] == "seq2seq: training.", "It resumes from its last checkpoint and has nothing left to train."
 
 
-def test_wrong_names_are_refused():
-    with pytest.raises(ValueError, match="There is no system `gpt`"):
-        ComparisonOptions(("ie", "gpt"))
-    with pytest.raises(ValueError, match="nothing to compare"):
-        ComparisonOptions(())
+def test_training_options_come_from_the_file_and_then_from_the_comparison(data, tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(comparison, "_finished_result", lambda run, options: seen.append(run) or RESULT)
+    file = tmp_path / "options.yaml"
+    file.write_text("dropout: 0.3\nmax_steps: 9\nlearning_rate: 1e-3\n")
+    given = {"data_dir": str(data), "output_dir": str(tmp_path), "options_file": str(file)}
+    for budget in ({}, {"max_steps": 4}, {"max_minutes": 2.0}):
+        compare(ComparisonOptions("ie", **given, **budget))
+    assert [(run.max_steps, run.max_minutes) for run in seen] == [(9, None), (4, None), (10**9, 2.0)]
+    assert {(run.data_dir, run.dropout, run.learning_rate) for run in seen} == {(str(data), 0.3, 1e-3)}
 
 
-def test_a_rate_that_was_not_measured_is_called_so():
-    result = {"metrics": {}, "trivial_baselines": {}, "num_stories": 1, "parameters": 5, "stories_per_second": None, "device": ""}
-    assert "not measured" in markdown_table({"systems": {"ie": result}, "split": "test", "budget": "nothing"})
+def test_throughput_may_be_unknown():
+    assert "not measured" in markdown_table({"systems": {"ie": RESULT}, "split": "test", "budget": "nothing"})

@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from hf_storyend.preparation import PreparationOptions, prepare
+from hf_storyend.data.options import PrepareOptions
+from hf_storyend.data.prepare import prepare
 
 
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory) -> Path:
     directory = tmp_path_factory.mktemp("prepared") / "embedded"
-    prepare(PreparationOptions(vocab_size=300, hidden_size=10, num_layers=2, embedding_size=8), directory)
+    sizes = {"vocab_size": 300, "hidden_size": 10, "num_layers": 2, "embedding_size": 8}
+    prepare(PrepareOptions(output_dir=directory, **sizes))
     return directory

@@ -2,7 +2,6 @@
 
 import json
 import os
-import warnings
 from pathlib import Path
 
 import pytest
@@ -11,10 +10,11 @@ import torch
 from hf_storyend.training.checkpoints import (
     Checkpoint,
     CheckpointError,
+    check_identity,
     find_checkpoints,
+    latest_valid_checkpoint,
     load_checkpoint,
-    newest_good_checkpoint,
-    remove_leftovers,
+    remove_temporary_files,
     save_checkpoint,
     verify_checkpoint,
 )
@@ -44,7 +44,7 @@ def test_only_the_newest_are_kept(tmp_path):
 
 @pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "state.json", "manifest.json"])
 @pytest.mark.parametrize("damage", ["flip", "cut", "remove", "empty"])
-def test_damage_is_noticed_and_the_one_before_it_used(tmp_path, name, damage):
+def test_damage_is_noticed_and_the_one_before_it_used(tmp_path, caplog, name, damage):
     good = save_checkpoint(tmp_path, checkpoint(1), keep=2)
     bad = save_checkpoint(tmp_path, checkpoint(2), keep=2) / name
     content = bad.read_bytes()
@@ -55,8 +55,8 @@ def test_damage_is_noticed_and_the_one_before_it_used(tmp_path, name, damage):
         bad.write_bytes({"flip": flipped, "cut": content[:-5], "empty": b""}[damage])
     with pytest.raises(CheckpointError, match="checkpoint-2"):
         load_checkpoint(bad.parent)
-    with pytest.warns(UserWarning, match="checkpoint-2"):
-        assert newest_good_checkpoint(tmp_path) == good
+    assert latest_valid_checkpoint(tmp_path) == good
+    assert [record.levelname for record in caplog.records] == ["WARNING"] and "checkpoint-2" in caplog.text
 
 
 def test_a_manifest_can_not_point_elsewhere(tmp_path):
@@ -70,10 +70,8 @@ def test_a_manifest_can_not_point_elsewhere(tmp_path):
         verify_checkpoint(path)
 
 
-def test_no_checkpoint_is_no_error(tmp_path):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert newest_good_checkpoint(tmp_path) is None
+def test_no_checkpoint_is_no_error(tmp_path, caplog):
+    assert latest_valid_checkpoint(tmp_path) is None and not caplog.records
 
 
 def test_leftovers_of_a_kill_are_removed(tmp_path):
@@ -81,7 +79,7 @@ def test_leftovers_of_a_kill_are_removed(tmp_path):
     for name in (".checkpoint-2.1234.partial", ".checkpoint-0.old"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "model.safetensors").write_bytes(b"half")
-    remove_leftovers(tmp_path)
+    remove_temporary_files(tmp_path)
     assert list(tmp_path.iterdir()) == [good]
 
 
@@ -93,6 +91,15 @@ def test_nothing_is_left_where_writing_fails(tmp_path):
         save_checkpoint(tmp_path, broken, keep=1)
     assert list(tmp_path.iterdir()) == [good]
     load_checkpoint(good)
+
+
+def test_checkpoints_of_earlier_versions_are_refused_with_the_new_names():
+    saved = {"seed": 0, "encoder_loss_share": 1.0, "num_negatives": None}
+    current = {"seed": 0, "encoder_loss_sampling_ratio": 1.0, "num_sampled_classes": None}
+    message = "written by an earlier version.*`encoder_loss_share` is now `encoder_loss_sampling_ratio`.*output_dir"
+    with pytest.raises(ValueError, match=message):
+        check_identity(Path("checkpoint-3"), saved, current)
+    check_identity(Path("checkpoint-3"), current, current)
 
 
 def test_files_of_no_checkpoint_are_left_alone(tmp_path):

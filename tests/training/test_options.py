@@ -1,90 +1,52 @@
-"""Options from the command line, from files and from Python, and what is said of wrong ones."""
+"""Options of training runs and comparisons: checks and conversions."""
 
-import dataclasses
-import json
+import subprocess
+import sys
 
 import pytest
 
-from hf_storyend.training import TrainingOptions, parse_options
+from hf_storyend.systems import SYSTEMS
+from hf_storyend.training import ComparisonOptions, TrainingOptions
 
 
-def test_every_option_is_explained(capsys):
-    with pytest.raises(SystemExit) as stop:
-        parse_options(["--help"])
-    assert stop.value.code == 0
-    text = capsys.readouterr().out
-    for option in dataclasses.fields(TrainingOptions):
-        assert f"--{option.name}" in text
-        assert len(option.metadata["help"]) > 10
-
-
-def test_the_command_line_is_spelled_as_in_transformers():
-    options = parse_options(
-        "--output_dir out --max_steps 7 --learning_rate 1e-3 --checkpoint_every 3 --resume never --seed 5 "
-        "--system ie-msa-ga --prepared here --no_load_best_model_at_end --torch_compile".split()
-    )
-    assert options == TrainingOptions(
-        output_dir="out",
-        max_steps=7,
-        learning_rate=1e-3,
-        checkpoint_every=3,
-        resume="never",
-        seed=5,
-        system="ie-msa-ga",
-        prepared="here",
-        load_best_model_at_end=False,
-        torch_compile=True,
-    )
-
-
-@pytest.mark.parametrize("name", ["options.yaml", "options.json"])
-def test_a_file_and_then_the_command_line(tmp_path, name):
-    values = {"max_steps": 9, "learning_rate": 1e-3, "tie_word_embeddings": True, "prepared": None}
-    text = json.dumps(values) if name.endswith("json") else "".join(f"{key}: {_yaml(values[key])}\n" for key in values)
-    (tmp_path / name).write_text(text)
-    options = parse_options([str(tmp_path / name), "--max_steps", "11"])
-    assert (options.max_steps, options.learning_rate, options.tie_word_embeddings) == (11, 1e-3, True)
-    assert options.prepared is None
-
-
-def _yaml(value) -> str:
-    return {None: "null", True: "true", 1e-3: "1e-3"}.get(value, str(value))
+def test_trackers_are_given_by_name():
+    assert TrainingOptions(report_to="tensorboard, wandb").trackers == ["tensorboard", "wandb"]
+    assert TrainingOptions().trackers == []
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("metric", "value", "best", "expected"),
     [
-        ("max_stps: 9", "options that do not exist: max_stps"),
-        ("- max_steps", "must hold options by name"),
-        ("max_steps: [1, 2]", "`max_steps` must be one value"),
-        ("max_steps: many", "argument --max_steps"),
-        ("recipe: old", "argument --recipe"),
-        ("a: b: c", "can't be read"),
-        ("system: gpt", "There is no system `gpt`; choose one of"),
-        ("max_steps: 0", "`max_steps` must be at least 1, or -1"),
-        ("num_train_epochs: -1", "`num_train_epochs` must be above 0"),
-        ("checkpoint_every: 0", "`checkpoint_every` must be a whole number of at least 1"),
-        ("{recipe: paper, warmup_ratio: 0.1}", "`warmup_ratio` belongs to the recipe `modern`"),
-        ("warmup_ratio: 1.5", "`warmup_ratio` must be"),
-        ("max_grad_norm: 0", "`max_grad_norm` must be above 0"),
-        ("torch_compile_mode: max-autotune", "`torch_compile` is off"),
+        ("perplexity", 2.0, 3.0, True),
+        ("perplexity", 3.0, 3.0, False),
+        ("bleu_1", 2.0, 3.0, False),
+        ("bleu_1", 4.0, 3.0, True),
+        ("bleu_1", 4.0, None, True),
+        ("perplexity", float("nan"), None, False),
+        ("perplexity", float("nan"), 3.0, False),
     ],
 )
-def test_wrong_options_end_in_one_line_and_exit_code_2(tmp_path, capsys, text, message):
-    path = tmp_path / "options.yaml"
-    path.write_text(text)
-    with pytest.raises(SystemExit) as stop:
-        parse_options([str(path)])
-    assert stop.value.code == 2
-    assert message in capsys.readouterr().err
+def test_the_metric_decides_what_is_better(metric, value, best, expected):
+    assert TrainingOptions(metric_for_best_model=metric).is_better(value, best) is expected
 
 
-def test_a_file_that_is_not_there(capsys):
-    with pytest.raises(SystemExit):
-        parse_options(["nowhere.yaml"])
-    assert "nowhere.yaml" in capsys.readouterr().err
+def test_unknown_metrics_are_refused():
+    with pytest.raises(ValueError, match="`metric_for_best_model` must be one of perplexity"):
+        TrainingOptions(metric_for_best_model="beauty")
 
 
-def test_trackers_by_name():
-    assert TrainingOptions(report_to="tensorboard, wandb").trackers == ["tensorboard", "wandb"]
-    assert TrainingOptions().trackers == []
+def test_systems_of_a_comparison():
+    assert ComparisonOptions().system_names == tuple(SYSTEMS)
+    assert ComparisonOptions("ie, seq2seq").system_names == ("ie", "seq2seq")
+    with pytest.raises(ValueError, match="There is no system `gpt`"):
+        ComparisonOptions("ie,gpt")
+    with pytest.raises(ValueError, match="nothing to compare"):
+        ComparisonOptions("")
+
+
+def test_options_are_imported_without_torch():
+    code = (
+        "import sys, hf_storyend.training.options; print(sorted({'torch', 'transformers', 'yaml'} & set(sys.modules)))"
+    )
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert output.strip() == "[]"

@@ -5,22 +5,22 @@ import torch
 from torch import nn
 
 from hf_storyend.training import TrainingOptions
-from hf_storyend.training.optimization import ModernRecipe, PaperRecipe, build_recipe
+from hf_storyend.training.recipes import ModernRecipe, PaperRecipe, build_recipe
 
 
 def test_the_modern_rate_rises_then_falls_along_a_cosine():
     recipe = ModernRecipe(learning_rate=1.0, warmup_ratio=0.1)
-    assert recipe.rate(0.05) == pytest.approx(0.5)
-    assert recipe.rate(0.1) == pytest.approx(1.0)
-    assert recipe.rate(0.55) == pytest.approx((1 + 0.01) / 2)
-    assert recipe.rate(1.0) == pytest.approx(0.01)
-    assert 0 < recipe.rate(0.0) < 0.05
-    rates = [recipe.rate(0.1 + 0.9 * step / 50) for step in range(51)]
+    assert recipe.learning_rate_at(0.05) == pytest.approx(0.5)
+    assert recipe.learning_rate_at(0.1) == pytest.approx(1.0)
+    assert recipe.learning_rate_at(0.55) == pytest.approx((1 + 0.01) / 2)
+    assert recipe.learning_rate_at(1.0) == pytest.approx(0.01)
+    assert 0 < recipe.learning_rate_at(0.0) < 0.05
+    rates = [recipe.learning_rate_at(0.1 + 0.9 * step / 50) for step in range(51)]
     assert rates == sorted(rates, reverse=True)
 
 
 def test_no_warm_up_is_possible():
-    assert ModernRecipe(learning_rate=1.0, warmup_ratio=0.0).rate(0.0) == pytest.approx(1.0)
+    assert ModernRecipe(learning_rate=1.0, warmup_ratio=0.0).learning_rate_at(0.0) == pytest.approx(1.0)
 
 
 def test_word_vectors_and_biases_do_not_decay():
@@ -34,15 +34,15 @@ def test_word_vectors_and_biases_do_not_decay():
 def test_the_paper_s_rate_falls_after_an_epoch_worse_than_the_last_three():
     recipe = PaperRecipe()
     for loss in (5.0, 4.0, 4.5):
-        recipe.epoch_ended(loss)
-    assert recipe.rate(0.5) == 0.1
-    recipe.epoch_ended(4.9)
-    assert recipe.rate(0.5) == 0.1, "4.9 is not worse than 5.0."
-    recipe.epoch_ended(5.1)
-    assert recipe.rate(0.5) == pytest.approx(0.095)
+        recipe.on_epoch_end(loss)
+    assert recipe.learning_rate_at(0.5) == 0.1
+    recipe.on_epoch_end(4.9)
+    assert recipe.learning_rate_at(0.5) == 0.1, "4.9 is not worse than 5.0."
+    recipe.on_epoch_end(5.1)
+    assert recipe.learning_rate_at(0.5) == pytest.approx(0.095)
     other = PaperRecipe()
     other.load_state_dict(recipe.state_dict())
-    assert other.rate(0.0) == recipe.rate(0.0) and other.losses == recipe.losses
+    assert other.learning_rate_at(0.0) == recipe.learning_rate_at(0.0) and other.losses == recipe.losses
 
 
 def test_the_paper_s_optimiser():
@@ -54,4 +54,4 @@ def test_the_paper_s_optimiser():
 def test_options_override_a_recipe():
     recipe = build_recipe(TrainingOptions(learning_rate=0.5, warmup_ratio=0.3, weight_decay=0.0))
     assert recipe == ModernRecipe(0.5, 0.3, 0.0)
-    assert build_recipe(TrainingOptions(recipe="paper", learning_rate=0.5)).rate(0) == 0.5
+    assert build_recipe(TrainingOptions(recipe="paper", learning_rate=0.5)).learning_rate_at(0) == 0.5

@@ -1,5 +1,6 @@
-"""A run that was stopped, in whatever way, ends with the weights of one that was not."""
+"""Runs resume bit-exactly: after `kill -9`, signals and damaged checkpoints."""
 
+import json
 import os
 import random
 import signal
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from training_runs import (
+    PauseAfter,
     are_identical,
     final_weights,
     finish_run,
@@ -16,7 +18,7 @@ from training_runs import (
     output_of,
     small_options,
     start_run,
-    wait_for,
+    wait_for_pause,
 )
 
 from hf_storyend.training import TrainingOptions, checkpoints
@@ -95,12 +97,12 @@ def test_killed_during_a_save(uninterrupted, prepared, tmp_path, moment):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
 def test_asked_to_stop(uninterrupted, prepared, tmp_path, number):
     whole, _ = uninterrupted
-    options = small_options(prepared, tmp_path / "run", checkpoint_every=1000)
-    process = start_run(options)
-    wait_for(lambda: (Path(options.output_dir) / "train_log.jsonl").is_file(), process)
+    options = small_options(prepared, tmp_path / "run", save_steps=1000)
+    process = start_run(options, before=PauseAfter(4))
+    wait_for_pause(options, process)
     assert kill(process, number) == 128 + number
     message = output_of(options)
-    assert f"Stopped by {number.name} after" in message and "--resume auto" in message
+    assert f"Stopped by {number.name} after 5 updates." in message and "--resume_from_checkpoint auto" in message
     assert "Traceback" not in message
     assert len(list(checkpoints.find_checkpoints(Path(options.output_dir)))) == 1
     assert finish_run(options) == 0, output_of(options)
@@ -130,10 +132,10 @@ def test_a_finished_run_has_nothing_more_to_do(uninterrupted):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"resume": "never"}, "holds the checkpoints of a run"),
+        ({"resume_from_checkpoint": "never"}, "holds the checkpoints of a run"),
         ({"learning_rate": 0.5}, "belongs to another run: `learning_rate` was None, is 0.5"),
         ({"max_train_samples": 12}, "belongs to another run: `data` was"),
-        ({"resume": "/nowhere"}, "`--resume /nowhere` is neither"),
+        ({"resume_from_checkpoint": "/nowhere"}, "`--resume_from_checkpoint /nowhere` is neither"),
     ],
 )
 def test_what_does_not_fit_is_refused(uninterrupted, changes, message):
@@ -148,14 +150,12 @@ def test_what_does_not_fit_is_refused(uninterrupted, changes, message):
 def test_a_run_can_go_on_from_another_one_s_checkpoint(uninterrupted, prepared, tmp_path):
     whole, _ = uninterrupted
     start = str(Path(whole.output_dir) / "checkpoint-18")
-    options = small_options(prepared, tmp_path / "run", resume=start)
+    options = small_options(prepared, tmp_path / "run", resume_from_checkpoint=start)
     assert finish_run(options) == 0, output_of(options)
     for name in ("model", "optimizer"):
         assert are_identical(last_checkpoint(options, name), last_checkpoint(whole, name))
 
 
 def events_of(options: TrainingOptions) -> list[dict]:
-    import json
-
     lines = (Path(options.output_dir) / "train_log.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]

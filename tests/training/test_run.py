@@ -1,5 +1,6 @@
 """A run from data to a directory that is ready to use, and what can go wrong on the way."""
 
+import itertools
 import json
 import resource
 import signal
@@ -15,6 +16,7 @@ from transformers import AutoModel, AutoTokenizer
 from hf_storyend.systems import SYSTEMS
 from hf_storyend.training import NonFiniteLoss, TrainingOptions, TrainingRun, train
 from hf_storyend.training import run as training_run
+from hf_storyend.training.initial_model import LOSS_SETTINGS
 
 
 def events(options: TrainingOptions) -> list[dict]:
@@ -122,7 +124,7 @@ def test_an_update_of_several_batches_has_the_gradient_of_all(prepared, tmp_path
         run.optimizer.zero_grad()
         rows = [row for batch in update.rows for row in batch]
         features = [run.data.tokenised["train"][row] for row in rows]
-        run.model(**run.plan.collator(features)).loss.backward()
+        run.model(**run.loader.collator(features)).loss.backward()
         for name, parameter in run.model.named_parameters():
             torch.testing.assert_close(parameter.grad, summed[name], rtol=1e-4, atol=1e-6)
 
@@ -169,21 +171,22 @@ def test_a_compiled_model_trains(finished, prepared, tmp_path):
     assert final_weights(options).keys() == final_weights(plain).keys()
 
 
-@pytest.mark.parametrize("num_negatives", [None, 30])
-def test_the_paper_s_recipe_trains(prepared, tmp_path, num_negatives):
+@pytest.mark.parametrize("num_sampled_classes", [None, 30])
+def test_the_paper_s_recipe_trains(prepared, tmp_path, num_sampled_classes):
     """Also with losses over words drawn for each batch, as in the authors' code; evaluation is still over all."""
     changes = {"recipe": "paper", "max_steps": 60, "eval_steps": 30, "logging_steps": 20}
-    options = small_options(prepared, tmp_path / "run", num_negatives=num_negatives, **changes)
+    options = small_options(prepared, tmp_path / "run", num_sampled_classes=num_sampled_classes, **changes)
     train(options)
     losses = [event["loss"] for event in events(options) if "loss" in event]
     perplexities = [event["eval_perplexity"] for event in events(options) if "eval_perplexity" in event]
     assert losses[-1] < losses[0] and perplexities[1] < perplexities[0]
-    assert AutoModel.from_pretrained(options.output_dir).config.num_negatives == num_negatives
+    model = AutoModel.from_pretrained(options.output_dir)
+    assert getattr(model.config, LOSS_SETTINGS["num_sampled_classes"]) == num_sampled_classes
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_every_system_trains_evaluates_and_loads(prepared, tmp_path, system):
-    options = small_options(prepared, tmp_path / "run", system=system, max_steps=2, checkpoint_every=9)
+    options = small_options(prepared, tmp_path / "run", system=system, max_steps=2, save_steps=9)
     evaluation = train(options)
     assert evaluation.num_stories == 33
     tokenizer = AutoTokenizer.from_pretrained(options.output_dir)
@@ -195,10 +198,10 @@ def test_every_system_trains_evaluates_and_loads(prepared, tmp_path, system):
 
 def test_runs_with_other_seeds_are_evaluated_alike(prepared, tmp_path, monkeypatch):
     """Their sampled perplexities could not be compared if each drew words of its own."""
-    seen, really_evaluate = [], training_run.evaluate
+    seen, really_evaluate = [], training_run.evaluate_model
     monkeypatch.setattr(
         training_run,
-        "evaluate",
+        "evaluate_model",
         lambda *inputs, **settings: seen.append(settings["options"]) or really_evaluate(*inputs, **settings),
     )
     for seed in (1, 2):
@@ -237,43 +240,39 @@ def test_early_stopping(prepared, tmp_path):
     assert min(evaluations[-3:]) >= min(evaluations[:-3])
 
 
-def test_a_limit_in_minutes(prepared, tmp_path, capsys):
-    options = small_options(prepared, tmp_path / "run", max_minutes=0.02, max_steps=100_000, eval_steps=100_000)
-    train(options)
-    last = [event for event in events(options) if "loss" in event][-1]
-    assert 1.2 <= last["elapsed"] < 6 and last["learning_rate"] < 1e-4
+def test_a_limit_in_minutes(prepared, tmp_path, caplog):
+    """An update takes 3 seconds of a clock that does not look at the time."""
+    caplog.set_level("INFO", logger="hf_storyend")
+    options = small_options(prepared, tmp_path / "run", max_minutes=1, max_steps=100_000, eval_steps=100_000)
+    seconds = itertools.count(step=3)
+    train_with(TrainingRun(options, clock=lambda: next(seconds)))
+    updates = [event for event in events(options) if "loss" in event]
+    assert [event["elapsed"] for event in updates] == list(range(3, 61, 3))
+    assert [event["stories_per_second"] for event in updates[:2]] == [2.0, 2.0]
+    rates = [event["learning_rate"] for event in updates]
+    assert max(rates) == rates[1] and rates[-1] < 1e-4, "The schedule follows the time."
     # The time left is that of the limit, not of a hundred thousand updates.
-    assert "stories/s, 00:01 left" in capsys.readouterr().out
+    assert "2.0 stories/s, 00:57 left" in caplog.text and "2.0 stories/s, 00:03 left" in caplog.text
 
 
-class Poison:
-    """Makes the loss of one update not a number."""
-
-    def __init__(self, run: TrainingRun, step: int):
-        self.run, self.step = run, step
-
-    def __call__(self, **batch):
-        output = self.run.model(**batch)
-        if self.run.state.step == self.step:
-            output.loss = output.loss * float("nan")
-        return output
-
-
-def poisoned_run(options: TrainingOptions, step: int) -> TrainingRun:
-    with TrainingRun(options) as run:
-        model = Poison(run, step)
+def train_with(run: TrainingRun, nan_at: int | None = None) -> TrainingRun:
+    """The loop of `train`; the loss of the update `nan_at` is not a number."""
+    with run:
         for update in run.updates():
             for batch in update.batches():
-                run.backward(model(**batch))
+                output = run.model(**batch)
+                if run.state.step == nan_at:
+                    output.loss = output.loss * float("nan")
+                run.backward(output)
             run.step()
         run.finish()
     return run
 
 
-def test_a_loss_that_is_not_a_number_stops_the_run_and_keeps_the_batch(prepared, tmp_path):
+def test_a_non_finite_loss_stops_the_run_and_the_batch_is_saved(prepared, tmp_path):
     options = small_options(prepared, tmp_path / "run")
     with pytest.raises(NonFiniteLoss, match=r"Update 4 has loss nan .*/step-4-process-0"):
-        poisoned_run(options, step=4)
+        train_with(TrainingRun(options), nan_at=4)
     saved = load_file(tmp_path / "run" / "non_finite" / "step-4-process-0.safetensors")
     rows = json.loads((tmp_path / "run" / "non_finite" / "step-4-process-0.json").read_text())["rows"]
     stories = DatasetDict.load_from_disk(prepared / "tokenised")["train"].select(rows[0])
@@ -281,9 +280,9 @@ def test_a_loss_that_is_not_a_number_stops_the_run_and_keeps_the_batch(prepared,
     assert torch.isfinite(load_file(tmp_path / "run" / "checkpoint-3" / "model.safetensors")["lm_head.weight"]).all()
 
 
-def test_a_loss_that_is_not_a_number_can_be_skipped(prepared, tmp_path):
+def test_a_non_finite_loss_can_be_skipped(prepared, tmp_path):
     options = small_options(prepared, tmp_path / "run", non_finite="skip")
-    run = poisoned_run(options, step=4)
+    run = train_with(TrainingRun(options), nan_at=4)
     assert run.state.step == 20
     assert [event["step"] for event in events(options) if "loss" in event] == [*range(1, 5), *range(6, 21)]
     assert all(torch.isfinite(weight).all() for weight in final_weights(options).values())
@@ -325,11 +324,6 @@ def test_a_directory_with_other_things_in_it_is_left_alone(prepared, tmp_path):
 def test_data_that_were_not_prepared(tmp_path):
     with pytest.raises(ValueError, match="has no `config.json`: make it with `storyend prepare --output"):
         TrainingRun(small_options(tmp_path, tmp_path / "run"))
-
-
-def test_a_metric_that_does_not_exist(prepared, tmp_path):
-    with pytest.raises(ValueError, match="`metric_for_best_model` must be one of perplexity"):
-        TrainingRun(small_options(prepared, tmp_path / "run", metric_for_best_model="beauty"))
 
 
 def test_the_loop_must_be_complete(prepared, tmp_path):

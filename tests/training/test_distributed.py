@@ -12,11 +12,11 @@ from training_runs import are_identical, in_processes
 
 from hf_storyend import IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration
 from hf_storyend.training.distributed import (
-    load_optimizer_state,
-    load_weights,
-    usable_weights,
-    whole_optimizer_state,
-    whole_weights,
+    full_optimizer_state,
+    full_weights,
+    load_full_optimizer_state,
+    load_full_weights,
+    unsharded,
 )
 
 BATCH = {"input_ids": torch.arange(4, 28).reshape(2, 3, 4), "labels": torch.tensor([[5, 6, 3], [7, 3, -100]])}
@@ -44,11 +44,11 @@ def train_in_shards(folder: str) -> None:
         model = fully_shard(new_model())
         optimizer = AcceleratedOptimizer(torch.optim.AdamW(model.parameters(), lr=0.01))
         if name == "second":
-            load_weights(model, load_file(path / "first.model"))
-            load_optimizer_state(model, optimizer, load_file(path / "first.optimizer"))
+            load_full_weights(model, load_file(path / "first.model"))
+            load_full_optimizer_state(model, optimizer, load_file(path / "first.optimizer"))
         two_steps(model, optimizer)
-        weights, state = whole_weights(model), whole_optimizer_state(model, optimizer)
-        with usable_weights(model, accelerator) as bare:
+        weights, state = full_weights(model), full_optimizer_state(model, optimizer)
+        with unsharded(model, accelerator) as bare:
             ending = bare.eval().generate(input_ids=BATCH["input_ids"], max_new_tokens=4)
         if distributed.get_rank() == 0:
             save_file({key: tensor.clone() for key, tensor in weights.items()}, path / f"{name}.model")
@@ -69,7 +69,7 @@ def test_shards_are_whole_on_disk_and_resume(tmp_path):
         assert saved.keys() == model.state_dict().keys()
         for key, tensor in model.state_dict().items():
             torch.testing.assert_close(saved[key], tensor, rtol=1e-4, atol=1e-6)
-        own = whole_optimizer_state(model, optimizer)
+        own = full_optimizer_state(model, optimizer)
         assert load_file(tmp_path / f"{name}.optimizer").keys() == own.keys()
         ending = model.eval().generate(input_ids=BATCH["input_ids"], max_new_tokens=4)
         assert torch.equal(load_file(tmp_path / f"{name}.ending")["ending"], ending)
@@ -80,10 +80,10 @@ def test_whole_weights_and_states_come_back_as_they_were():
     model, other = new_model(), new_model()
     optimizers = [AcceleratedOptimizer(torch.optim.AdamW(m.parameters(), lr=0.01)) for m in (model, other)]
     two_steps(model, optimizers[0])
-    weights = {key: tensor.clone() for key, tensor in whole_weights(model).items()}
-    state = {key: tensor.clone() for key, tensor in whole_optimizer_state(model, optimizers[0]).items()}
-    load_weights(other, weights)
-    load_optimizer_state(other, optimizers[1], state)
+    weights = {key: tensor.clone() for key, tensor in full_weights(model).items()}
+    state = {key: tensor.clone() for key, tensor in full_optimizer_state(model, optimizers[0]).items()}
+    load_full_weights(other, weights)
+    load_full_optimizer_state(other, optimizers[1], state)
     for _ in range(2):
         two_steps(model, optimizers[0])
         two_steps(other, optimizers[1])

@@ -8,7 +8,7 @@ from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hf_storyend.training.optimization import UpdatePlan
+from hf_storyend.training.batching import UpdateLoader
 
 
 def rows_of(features: list[dict]) -> dict:
@@ -26,12 +26,17 @@ def plan(num_stories: int, process: int = 0, num_processes: int = 1, batch: int 
     accelerator = SimpleNamespace(
         num_processes=num_processes, process_index=process, device=torch.device("cpu"), no_sync=None
     )
-    return UpdatePlan(
-        data, rows_of, accelerator, per_device_batch_size=batch // num_processes, accumulation=accumulation, seed=3
+    return UpdateLoader(
+        data,
+        rows_of,
+        accelerator,
+        per_device_batch_size=batch // num_processes,
+        accumulation_steps=accumulation,
+        seed=3,
     )
 
 
-def epoch(plan: UpdatePlan, number: int = 0, skipped: int = 0) -> list[list[dict]]:
+def epoch(plan: UpdateLoader, number: int = 0, skipped: int = 0) -> list[list[dict]]:
     return [update.tensors for update in plan.updates(None, number, skipped)]
 
 

@@ -1,4 +1,4 @@
-"""A model in half the space."""
+"""Models saved in half precision."""
 
 import json
 
@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import load_file
 
 from hf_storyend import IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
-from hf_storyend.half_precision import save_compact
+from hf_storyend.half_precision import save_half_precision
 
 
 @pytest.fixture
@@ -17,24 +17,24 @@ def saved(model, tokenizer, tmp_path):
     return tmp_path / "whole"
 
 
-def test_weights_are_halves_on_disk_and_singles_in_memory(saved, tmp_path):
-    save_compact(saved, tmp_path / "compact")
-    assert {tensor.dtype for tensor in load_file(tmp_path / "compact" / "model.safetensors").values()} == {torch.half}
-    loaded = IncrementalEncoderForEndingGeneration.from_pretrained(tmp_path / "compact")
+def test_weights_are_float16_on_disk_and_float32_in_memory(saved, tmp_path):
+    save_half_precision(saved, tmp_path / "half")
+    assert {tensor.dtype for tensor in load_file(tmp_path / "half" / "model.safetensors").values()} == {torch.half}
+    loaded = IncrementalEncoderForEndingGeneration.from_pretrained(tmp_path / "half")
     whole = IncrementalEncoderForEndingGeneration.from_pretrained(saved)
     for (name, weight), expected in zip(loaded.named_parameters(), whole.parameters(), strict=True):
         assert weight.dtype == torch.float32, name
         torch.testing.assert_close(weight, expected.half().float(), rtol=0, atol=0)
 
 
-def test_no_code_goes_along_and_none_is_asked_for(saved, tmp_path):
-    save_compact(saved, tmp_path / "compact")
-    assert list(saved.glob("*.py")) and not list((tmp_path / "compact").glob("*.py"))
+def test_no_remote_code_is_saved_or_referenced(saved, tmp_path):
+    save_half_precision(saved, tmp_path / "half")
+    assert list(saved.glob("*.py")) and not list((tmp_path / "half").glob("*.py"))
     for name in ("config.json", "tokenizer_config.json"):
         assert "auto_map" in json.loads((saved / name).read_text())
-        assert "auto_map" not in json.loads((tmp_path / "compact" / name).read_text())
+        assert "auto_map" not in json.loads((tmp_path / "half" / name).read_text())
     story = "Anna put a cake in the oven."
-    inputs = IncrementalEncoderTokenizer.from_pretrained(tmp_path / "compact")(story, return_tensors="pt")
+    inputs = IncrementalEncoderTokenizer.from_pretrained(tmp_path / "half")(story, return_tensors="pt")
     expected = IncrementalEncoderTokenizer.from_pretrained(saved)(story, return_tensors="pt")
     assert inputs.keys() == expected.keys()
     for name in inputs:
@@ -47,15 +47,15 @@ def test_weights_out_of_range_are_refused_by_name(saved, tmp_path):
         model.lm_head.bias[3] = 1e6
     model.save_pretrained(saved)
     with pytest.raises(ValueError, match=r"`lm_head\.bias` has weights that half precision can't hold"):
-        save_compact(saved, tmp_path / "compact")
-    assert not (tmp_path / "compact").exists()
+        save_half_precision(saved, tmp_path / "half")
+    assert not (tmp_path / "half").exists()
 
 
-def test_what_else_is_in_the_directory_stays(saved, tmp_path):
-    (tmp_path / "compact").mkdir()
-    (tmp_path / "compact" / "mine.py").write_text("mine = 1\n")
+def test_other_files_in_the_directory_are_left_alone(saved, tmp_path):
+    (tmp_path / "half").mkdir()
+    (tmp_path / "half" / "mine.py").write_text("mine = 1\n")
     for _ in range(2):
-        save_compact(saved, tmp_path / "compact", num_beams=3)
-    assert (tmp_path / "compact" / "mine.py").read_text() == "mine = 1\n"
-    loaded = IncrementalEncoderForEndingGeneration.from_pretrained(tmp_path / "compact")
+        save_half_precision(saved, tmp_path / "half", num_beams=3)
+    assert (tmp_path / "half" / "mine.py").read_text() == "mine = 1\n"
+    loaded = IncrementalEncoderForEndingGeneration.from_pretrained(tmp_path / "half")
     assert loaded.generation_config.num_beams == 3

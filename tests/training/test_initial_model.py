@@ -3,13 +3,14 @@
 import pytest
 import torch
 
+from hf_storyend.data.options import PrepareOptions
+from hf_storyend.data.prepare import prepare
 from hf_storyend.modeling import IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
-from hf_storyend.preparation import PreparationOptions, prepare
 from hf_storyend.training import TrainingOptions, build_model, load_training_data
 
 
 def build(prepared, **options):
-    options = TrainingOptions(prepared=str(prepared), **options)
+    options = TrainingOptions(data_dir=str(prepared), **options)
     data = load_training_data(options)
     return build_model(options, data), data.tokenizer
 
@@ -47,7 +48,8 @@ def test_another_system_takes_what_it_shares_and_says_what_starts_new(prepared, 
 
 
 def test_words_of_another_vocabulary_keep_their_own_rows(trained, tmp_path):
-    prepare(PreparationOptions(vocab_size=500, hidden_size=10, num_layers=2, embedding_size=8), tmp_path / "larger")
+    sizes = {"vocab_size": 500, "hidden_size": 10, "num_layers": 2, "embedding_size": 8}
+    prepare(PrepareOptions(output_dir=tmp_path / "larger", **sizes))
     fresh, _ = build(tmp_path / "larger", hidden_size=12)
     model, tokenizer = build(tmp_path / "larger", model_name_or_path=str(trained))
     theirs = IncrementalEncoderTokenizer.from_pretrained(trained).get_vocab()
@@ -70,7 +72,7 @@ def test_a_lesser_system_says_what_is_left_out(prepared, tmp_path, caplog):
     tokenizer.save_pretrained(tmp_path)
     build(prepared, system="ie-msa-ca", model_name_or_path=str(tmp_path))
     assert "encoder.copying.scorer.weight" in caplog.text
-    assert "`--system ie-msa-ca` has no place for" in caplog.text
+    assert "which `--system ie-msa-ca` does not use" in caplog.text
 
 
 @pytest.mark.parametrize("asked", [None, True])

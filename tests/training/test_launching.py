@@ -5,10 +5,14 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
 from training_runs import (
+    PATIENCE,
+    PauseAfter,
     Rank,
     are_identical,
     final_weights,
@@ -17,7 +21,7 @@ from training_runs import (
     output_of,
     small_options,
     start_run,
-    wait_for,
+    wait_for_pause,
 )
 
 from hf_storyend.training import TrainingOptions
@@ -40,7 +44,7 @@ def start(*command: str) -> subprocess.Popen:
 
 
 def finish(*processes: subprocess.Popen) -> str:
-    outputs = [process.communicate(timeout=180)[0] for process in processes]
+    outputs = [process.communicate(timeout=PATIENCE)[0] for process in processes]
     assert [process.returncode for process in processes] == [0] * len(processes), "\n".join(outputs)
     return "\n".join(outputs)
 
@@ -56,7 +60,7 @@ def evaluation(options: TrainingOptions) -> dict:
 
 
 # 45 stories in batches of 4: the last batch has one, so that one of two processes is left without any.
-EPOCH = {"max_train_samples": 45, "max_steps": 12, "dropout": 0.0, "eval_steps": 12, "checkpoint_every": 12}
+EPOCH = {"max_train_samples": 45, "max_steps": 12, "dropout": 0.0, "eval_steps": 12, "save_steps": 12}
 
 
 @pytest.fixture(scope="module")
@@ -117,25 +121,27 @@ def test_the_batch_script_is_shell(tmp_path):
     assert subprocess.run(["bash", "-n", str(ROOT / "examples" / "slurm" / "train.sbatch")]).returncode == 0
 
 
-def start_pair(options: TrainingOptions) -> list:
+def start_pair(options: TrainingOptions, then: Callable[[], None] | None = None) -> list[BaseProcess]:
+    """Start two processes that train together; `then` is called in the second one first."""
     port = free_port()
-    return [start_run(options, before=Rank(rank, 2, port)) for rank in range(2)]
+    return [start_run(options, before=Rank(rank, 2, port, then if rank else None)) for rank in range(2)]
 
 
-def test_two_processes_stop_together_and_resume_bit_by_bit(prepared, tmp_path):
+def test_two_processes_stop_together_and_resume_bit_exactly(prepared, tmp_path):
     """A cluster's SIGTERM may reach one of them first; both stop after the same update."""
-    settings = {"per_device_train_batch_size": 3, "checkpoint_every": 100}
+    settings = {"per_device_train_batch_size": 3, "save_steps": 100}
     whole, stopped = (small_options(prepared, tmp_path / name, **settings) for name in ("whole", "stopped"))
     for process in start_pair(whole):
-        process.join(120)
+        process.join(PATIENCE)
         assert process.exitcode == 0, output_of(whole)
-    pair = start_pair(stopped)
-    wait_for(lambda: (tmp_path / "stopped" / "train_log.jsonl").is_file(), pair[0])
+    pair = start_pair(stopped, then=PauseAfter(5))
+    wait_for_pause(stopped, pair[1])
     os.kill(pair[1].pid, signal.SIGTERM)
     for process in pair:
-        process.join(60)
+        process.join(PATIENCE)
         assert process.exitcode == 128 + signal.SIGTERM, output_of(stopped)
+    assert "Stopped by SIGTERM after 6 updates." in output_of(stopped)
     for process in start_pair(stopped):
-        process.join(120)
+        process.join(PATIENCE)
         assert process.exitcode == 0, output_of(stopped)
     assert are_identical(final_weights(stopped), final_weights(whole))
