@@ -170,7 +170,6 @@ class ComparisonOptions:
     num_beams: int = option(1, "Beams for generating endings; 1: greedy.")
     max_new_tokens: int | None = option(None, "Maximum length of an ending; default: the model's own setting.")
     max_stories: int | None = option(None, "Evaluate on only the first N stories.")
-    json: bool = option(False, "Print JSON instead of a table.")
 
     def __post_init__(self) -> None:
         check_at_least(self, 1, "num_beams")

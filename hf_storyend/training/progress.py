@@ -6,13 +6,11 @@ import json
 import logging
 import math
 import sys
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import torch
 from tqdm.auto import tqdm
-from tqdm.contrib.logging import logging_redirect_tqdm
 
 from ..files import atomic_write
 from .checkpoints import RunState
@@ -75,11 +73,6 @@ class Progress:
             desc="training",
             disable=not (is_main and sys.stderr.isatty()),
         )
-        self._redirection = ExitStack()
-        if not self.bar.disable:
-            # Log messages appear above the bar.
-            loggers = [each for each in (logging.getLogger("hf_storyend"), logging.getLogger()) if each.handlers]
-            self._redirection.enter_context(logging_redirect_tqdm(loggers))
 
     def add(
         self, num_stories: int, elapsed: float, loss: float, ending_loss: float, gradient_norm: float | None
@@ -126,10 +119,11 @@ class Progress:
     def info(self, message: str) -> None:
         """Log a message, in the main process only."""
         if self.is_main:
-            logger.info(message)
+            # Above the bar, if there is one.
+            with self.bar.external_write_mode():
+                logger.info(message)
 
     def close(self) -> None:
-        self._redirection.close()
         self.bar.close()
 
 
