@@ -17,7 +17,7 @@ from hf_storyend import (
     IncrementalEncoderTokenizer,
     KnowledgeTable,
 )
-from hf_storyend.data.stories import embedded_stories, embedded_triples
+from hf_storyend.data.embedded import embedded_stories, embedded_triples
 from hf_storyend.data.vocabulary import build_vocabulary
 
 KNOWLEDGE = {"ga": "graph_attention", "ca": "contextual_attention", "ie": None}

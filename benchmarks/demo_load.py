@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 import httpx
 import psutil
 
-from hf_storyend.data.stories import embedded_stories
+from hf_storyend.data.embedded import embedded_stories
 
 DECODINGS = ("greedy", "sampling", "beam_search")
 # Memory is not yet at rest while models, caches and threads are still coming into use.
@@ -101,8 +101,10 @@ async def watch_memory(process: psutil.Process, record: Record, start: float) ->
 
 async def ask_on(client: httpx.AsyncClient, address: str, record: Record, user: int, end: float) -> None:
     """One user with one open page: a request after the other, from a few thousand possible ones."""
-    stories, draw = embedded_stories(), random.Random(user)
-    while time.monotonic() < end:
+    stories, draw, is_first = embedded_stories(), random.Random(user), True
+    # At least once each, however busy the machine is.
+    while is_first or time.monotonic() < end:
+        is_first = False
         story = " ".join(draw.choice(stories)["context"])
         decoding = draw.choice(DECODINGS)
         num_endings = 1 if decoding == "greedy" else draw.randint(1, 3)

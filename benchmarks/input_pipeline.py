@@ -17,7 +17,7 @@ from bench_data import add_data_options, read_stories
 from measuring import machine, seconds
 from torch.utils.data import DataLoader
 
-from hf_storyend.data.collator import LengthBuckets, StoryCollator
+from hf_storyend.data.batching import LengthGroupedBatchSampler, StoryCollator
 
 NUM_STORIES = 5_000
 
@@ -37,7 +37,7 @@ def main() -> None:
     names = ("input_ids", "labels")
     rows = [dict(zip(names, row, strict=True)) for row in zip(*(features[name] for name in names), strict=True)]
     lengths = [max(map(len, row["input_ids"])) for row in rows]
-    loader = DataLoader(rows, batch_sampler=LengthBuckets(lengths, options.batch), collate_fn=StoryCollator(tokenizer))
+    loader = DataLoader(rows, batch_sampler=LengthGroupedBatchSampler(lengths, options.batch), collate_fn=StoryCollator(tokenizer))
     time = seconds(lambda: [None for _ in loader])
     results = {"machine": machine(), "stories_per_second": len(rows) / time}
     print(f"{results['stories_per_second']:,.0f} stories a second, in batches of {options.batch}")

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from storyend_cli.main import main
+from hf_storyend.cli.main import main
 
 import hf_storyend
 from hf_storyend import IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer, explain
-from hf_storyend.data.stories import embedded_stories
+from hf_storyend.data.embedded import embedded_stories
 from hf_storyend.pretrained import EXAMPLE_STORIES
 
 DIRECTORY = Path(hf_storyend.default_model())

@@ -1,67 +1,30 @@
-"""Stories from anywhere - files, directories, `datasets`, the Hub, this package - as one `DatasetDict`."""
+"""`load_stories`: stories from files, directories, `datasets`, the Hub or this package, as one `DatasetDict`."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from datasets import Dataset, DatasetDict, Features, List, Value
 
-from ..knowledge import Edge, build_knowledge_table
-from ..modeling import IncrementalEncoderTokenizer
+from .embedded import embedded_stories
+from .options import EMBEDDED
 from .story_files import (
     STORY_SUFFIXES,
-    StoryRecord,
     canonical_split,
-    checked_format,
     find_split_files,
-    is_saved_dataset,
-    load_hub_dataset,
-    load_saved_dataset,
-    post_of_pair,
+    post_path_of,
     read_cloze_questions,
     read_stories,
-    stories_of_table,
     story_suffix,
+    validate_format,
 )
-from .vocabulary import build_vocabulary
+from .story_records import StoryRecord
+from .story_tables import is_saved_dataset, load_hub_dataset, load_saved_dataset, read_story_table
 
-
-def embedded_stories() -> list[StoryRecord]:
-    """All stories, in a fixed, shuffled order."""
-    text = files("hf_storyend.assets").joinpath("stories.jsonl").read_text(encoding="utf-8")
-    return [json.loads(line) for line in text.strip().split("\n")]
-
-
-def embedded_triples() -> list[tuple[str, str, str]]:
-    """Commonsense triples: head, relation, tail, all lemmas."""
-    text = files("hf_storyend.assets").joinpath("triples.tsv").read_text(encoding="utf-8")
-    rows = (line.split("\t") for line in text.strip().split("\n"))
-    return [(head, relation, tail) for head, relation, tail in rows]
-
-
-def embedded_tokenizer() -> IncrementalEncoderTokenizer:
-    """A tokenizer for the embedded stories: their words, and the triples that those retrieve."""
-    sentences = [sentence for story in embedded_stories() for sentence in (*story["context"], story["ending"])]
-    vocabulary = build_vocabulary(sentences)
-    tokenizer = IncrementalEncoderTokenizer(vocab=vocabulary.ids)
-    tokenizer.word_forms = vocabulary.word_forms
-    tokenizer.knowledge = build_knowledge_table(embedded_edges(), vocabulary.ids, counts=vocabulary.counts)
-    return tokenizer
-
-
-def embedded_edges() -> Iterator[Edge]:
-    """The triples as edges of weight 1, for building a knowledge table."""
-    for head, relation, tail in embedded_triples():
-        yield Edge(head, relation, tail, 1.0, None, None)
-
-
-EMBEDDED = "embedded"
 STORY_FEATURES = Features({"context": List(Value("string")), "ending": Value("string")})
 CLOZE_FEATURES = Features(
     {"context": List(Value("string")), "ending1": Value("string"), "ending2": Value("string"), "right": Value("int64")}
@@ -82,30 +45,30 @@ def load_stories(
     """
     Load stories as a `DatasetDict` with the features `context: list[string]` and `ending: string`.
 
-    Nothing is skipped: what can't be read as a story is a `ValueError` that names the file, the line and the column.
-    Sentences stay as they are written, but for white space around them.
+    Nothing is skipped: what is not a story raises a `ValueError` that names file, line and column. Sentences are kept
+    as written, without surrounding white space.
 
     Args:
-        source: Where the stories are:
+        source: Source of the stories:
             - a file, or a list of files: CSV of ROCStories or of the Story Cloze Test (with the right ending), JSON
               Lines (`{"context": ["...", "..."], "ending": "..."}`), a pair `X.post` (sentences separated by tabs)
-              and `X.response`, or plain text, a story a line or a paragraph; any of them gzipped too;
+              and `X.response`, or plain text with a story per line or per paragraph; all of them plain or gzip;
             - a dict from splits to files: `{"train": ["spring.csv", "winter.csv"], "test": "test.jsonl"}`;
-            - a directory with files named after splits (`train.csv`, `val.jsonl`, `test.post` ...), or one that
-              `save_to_disk` of `datasets` has written;
+            - a directory with files named after splits (`train.csv`, `val.jsonl`, `test.post` ...), or one written by
+              `save_to_disk` of `datasets`;
             - the name of a dataset on the Hub, or a `Dataset` or `DatasetDict`, with the columns `context` and
               `ending`, those of one of the CSV files, or `text`;
-            - `"embedded"`: the small corpus that comes with this package.
-        format: What the files are, where their names and headers don't say it: `rocstories`, `storycloze`,
-            `post-response`, `jsonl` or `text`.
-        split: The only split to load. What has no splits of its own gets this name, or else `train`. The names
-            `val`, `valid` and `dev` become `validation`.
+            - `"embedded"`: the corpus that comes with this package.
+        format: Format of the files, if names and headers do not tell: `rocstories`, `storycloze`, `post-response`,
+            `jsonl` or `text`.
+        split: The only split to load. A source without splits becomes this split, or else `train`. The names `val`,
+            `valid` and `dev` become `validation`.
 
     Returns:
-        `DatasetDict`: The splits that the source has. `split_stories` makes them where there is but one.
+        `DatasetDict`: The splits of the source. `split_stories` divides a single one.
     """
     if format is not None:
-        checked_format(format)
+        validate_format(format)
     if split is not None:
         split = canonical_split(split)
     readers = _find_readers(source, format, split or "train")
@@ -116,12 +79,12 @@ def load_stories(
 
 
 def load_story_cloze(path: str | Path) -> Dataset:
-    """Load a Story Cloze CSV file as questions: `context`, `ending1`, `ending2`, and which is `right`, 1 or 2."""
+    """Load a Story Cloze CSV file as questions: `context`, `ending1`, `ending2`, and `right`, which is 1 or 2."""
     return Dataset.from_list(read_cloze_questions(Path(path)), features=CLOZE_FEATURES)
 
 
 def _find_readers(source: Any, format: str | None, only_split: str) -> dict[str, Reader]:
-    """A reader for every split of the source; one that has no splits is `only_split`."""
+    """Return a reader for every split of the source; a source without splits is `only_split`."""
     if isinstance(source, (Dataset, DatasetDict)):
         return _table_readers(source, "the dataset", format, only_split)
     if isinstance(source, Mapping):
@@ -151,7 +114,7 @@ def _file_readers(files: Mapping[str, Files], format: str | None) -> dict[str, R
 def _read_files(files: Files, format: str | None) -> list[StoryRecord]:
     named = [files] if isinstance(files, (str, Path)) else files
     # Both files of a pair may be named.
-    paths = dict.fromkeys(post_of_pair(Path(file).expanduser()) for file in named)
+    paths = dict.fromkeys(post_path_of(Path(file).expanduser()) for file in named)
     if not paths:
         raise ValueError("`source` has an empty list of files.")
     return [story for path in paths for story in read_stories(path, format)]
@@ -159,11 +122,11 @@ def _read_files(files: Files, format: str | None) -> list[StoryRecord]:
 
 def _table_readers(tables: Dataset | DatasetDict, name: str, format: str | None, only_split: str) -> dict[str, Reader]:
     if isinstance(tables, Dataset):
-        return {only_split: partial(stories_of_table, tables, name, format)}
+        return {only_split: partial(read_story_table, tables, name, format)}
     if not tables:
         raise ValueError(f"{name} is empty: it has no split.")
     return _by_canonical_name(
-        {split: partial(stories_of_table, table, f"{name}, split {split}", format) for split, table in tables.items()}
+        {split: partial(read_story_table, table, f"{name}, split {split}", format) for split, table in tables.items()}
     )
 
 

@@ -1,4 +1,4 @@
-"""Rows of a CSV file with the physical line that each starts on; a row of another length is an error."""
+"""Text files: UTF-8 text, JSON Lines and CSV, plain or gzip, with errors that name the file and the line."""
 
 from __future__ import annotations
 
@@ -21,21 +21,26 @@ _GZIP_MARK = b"\x1f\x8b"
 _ZIP_MARK = b"PK\x03\x04"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_LINES_A_PROGRESS_STEP = 1_000
+_LINES_PER_PROGRESS_STEP = 1_000
 _MAX_LINE_LENGTH = 1 << 20
-# Text shrinks to a tenth or so; what unpacks to far more was made to fill the memory.
+# Text compresses to about a tenth; files that expand far more are made to fill the memory.
 _MAX_EXPANSION = 100
 _MAX_UNPACKED = 1 << 26
 
+_JSON_LINE = 'every line must be one whole object, {"context": ["...", "..."], "ending": "..."}'
+
+# Number of the line that a row starts on, and its cells.
+Row = tuple[int, list[str]]
+
 
 def read_text(path: str | Path) -> str:
-    """The whole text of a UTF-8 file, without a byte order mark; anything else is refused."""
+    """Return the text of a UTF-8 file without a byte order mark; other encodings are an error."""
     with _open_bytes(path) as (stream, raw):
-        content = stream.read() if stream is raw else _unpacked(path, stream)
+        content = stream.read() if stream is raw else _decompress(path, stream)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        # `error.object` is what was decoded: without the mark, if there was one.
+        # `error.object` lacks the byte order mark, if there was one.
         offset = error.start + len(content) - len(error.object)
         raise ValueError(_encoding_problem(path, content, offset, error.reason)) from error
     if "\0" in text:
@@ -44,16 +49,21 @@ def read_text(path: str | Path) -> str:
 
 
 def split_lines(text: str) -> list[str]:
-    """The lines of a text without their ends, whatever the system that wrote it; blank ones at the end are dropped."""
+    """Return the lines of a text, with the line ends of any system; trailing blank lines are dropped."""
     lines = _LINE_END.split(text)
     while lines and not lines[-1].strip():
         lines.pop()
     return lines
 
 
+def shorten(text: str, max_length: int) -> str:
+    """Return a text cut to `max_length` characters, for messages."""
+    return text if len(text) <= max_length else text[: max_length - 3] + "..."
+
+
 @contextmanager
 def at_line(path: str | Path, line: int) -> Iterator[None]:
-    """Errors about what is found there get the file and the line in front."""
+    """Prefix errors with a file and a line number."""
     try:
         yield
     except ValueError as error:
@@ -61,7 +71,7 @@ def at_line(path: str | Path, line: int) -> Iterator[None]:
 
 
 def stream_lines(path: str | Path) -> Iterator[bytes]:
-    """The lines of a file of any size, one after the other, with a progress bar at a terminal."""
+    """Iterate over the lines of a file of any size, with a progress bar if there is a terminal."""
     path = Path(path)
     with (
         _open_bytes(path) as (stream, raw),
@@ -70,7 +80,7 @@ def stream_lines(path: str | Path) -> Iterator[bytes]:
         for number, line in enumerate(iter(partial(stream.readline, _MAX_LINE_LENGTH + 1), b"")):
             if len(line) > _MAX_LINE_LENGTH:
                 raise ValueError(f"{path}, line {number + 1}: longer than {_MAX_LINE_LENGTH:,} bytes.")
-            if number % _LINES_A_PROGRESS_STEP == 0:
+            if number % _LINES_PER_PROGRESS_STEP == 0:
                 bar.update(raw.tell() - bar.n)
             yield line
         bar.update(raw.tell() - bar.n)
@@ -78,8 +88,8 @@ def stream_lines(path: str | Path) -> Iterator[bytes]:
 
 @contextmanager
 def _open_bytes(path: str | Path) -> Iterator[tuple[BinaryIO | io.BufferedReader, BinaryIO]]:
-    """The decompressed content, and the file below it for its position."""
-    with _opened(path) as raw:
+    """Yield the decompressed stream and the file below it, whose position shows the progress."""
+    with _open(path) as raw:
         start = raw.read(4)
         raw.seek(0)
         if start == _ZIP_MARK:
@@ -92,22 +102,22 @@ def _open_bytes(path: str | Path) -> Iterator[tuple[BinaryIO | io.BufferedReader
         try:
             yield io.BufferedReader(gzip.GzipFile(fileobj=raw), 1 << 20), raw
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise ValueError(f"{path} is a truncated or damaged gzip file: {error}. Get it once more.") from error
+            raise ValueError(f"{path} is a truncated or damaged gzip file: {error}. Download it again.") from error
 
 
-def _unpacked(path: str | Path, stream: BinaryIO | io.BufferedReader) -> bytes:
-    """All that is compressed, unless it is out of all proportion to the file."""
+def _decompress(path: str | Path, stream: BinaryIO | io.BufferedReader) -> bytes:
+    """Return the decompressed content; a decompression bomb is an error."""
     limit = max(_MAX_UNPACKED, _MAX_EXPANSION * Path(path).stat().st_size)
     content = stream.read(limit + 1)
     if len(content) > limit:
         raise ValueError(
             f"{path} unpacks to more than {limit:,} bytes, over {_MAX_EXPANSION} times its size: that is no text. "
-            "If it is, unpack it yourself: gunzip."
+            "If it is, unpack it first: gunzip."
         )
     return content
 
 
-def _opened(path: str | Path) -> BinaryIO:
+def _open(path: str | Path) -> BinaryIO:
     try:
         return open(path, "rb")
     except OSError as error:
@@ -118,25 +128,22 @@ def _encoding_problem(path: str | Path, content: bytes, offset: int, reason: str
     line = 1 + content.count(b"\n", 0, offset)
     place = f"{path}, line {line} (byte {offset}): not UTF-8 text ({reason})"
     if reason == "unexpected end of data":
-        return f"{place}: the file was cut off inside a character. Get it once more."
+        return f"{place}: the file was cut off inside a character. Download it again."
     if content.startswith(_UTF16_MARKS) or content.count(b"\0") > len(content) // 4:
         return f"{place}: it looks like UTF-16. Convert it: iconv -f UTF-16 -t UTF-8."
     if b"\0" in content or not content.decode("utf-8", "ignore").isascii():
-        return f"{place}, though other parts of the file are: it is damaged. Get it once more."
+        return f"{place}, though other parts of the file are: it is damaged. Download it again."
     return f"{place}: it looks like Latin-1 or Windows-1252. Convert it: iconv -f WINDOWS-1252 -t UTF-8."
 
 
-_WANTED = 'every line must be one whole object, {"context": ["...", "..."], "ending": "..."}'
-
-
 def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The object on each line, with the number of the line, from 1; what the objects hold is for others to check."""
+    """Iterate over the objects of a JSON Lines file and their line numbers, from 1; their keys are not checked."""
     for number, line in enumerate(split_lines(read_text(path)), start=1):
         yield number, _json_object(path, number, line)
 
 
 def required(record: dict[str, Any], key: str) -> Any:
-    """The value of a key that must be there."""
+    """Return the value of a key; raise if the key is missing."""
     if key not in record:
         raise ValueError(f"key `{key}` is missing; there is {', '.join(map(repr, record)) or 'none'}")
     return record[key]
@@ -144,23 +151,20 @@ def required(record: dict[str, Any], key: str) -> Any:
 
 def _json_object(path: Path, number: int, line: str) -> dict[str, Any]:
     if not line.strip():
-        raise ValueError(f"{path}, line {number}: a blank line among the stories; {_WANTED}.")
+        raise ValueError(f"{path}, line {number}: a blank line among the stories; {_JSON_LINE}.")
     try:
         record = json.loads(line)
     except json.JSONDecodeError as error:
-        raise ValueError(f"{path}, line {number}, column {error.colno}: {error.msg}; {_WANTED}.") from error
+        raise ValueError(f"{path}, line {number}, column {error.colno}: {error.msg}; {_JSON_LINE}.") from error
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path}, line {number}: {error}; {_WANTED}.") from error
+        raise ValueError(f"{path}, line {number}: {error}; {_JSON_LINE}.") from error
     if not isinstance(record, dict):
-        raise ValueError(f"{path}, line {number}: a JSON {type(record).__name__}; {_WANTED}.")
+        raise ValueError(f"{path}, line {number}: a JSON {type(record).__name__}; {_JSON_LINE}.")
     return record
 
 
-Row = tuple[int, list[str]]
-
-
 def read_csv(path: str | Path) -> tuple[list[str], Iterator[Row]]:
-    """The column names, and the rows below them with their line numbers."""
+    """Return the column names of a CSV file, and its rows with the lines they start on; all must have all columns."""
     rows = _without_blank_lines(path, _numbered_rows(path))
     line, header = next(rows, (0, []))
     if not header:

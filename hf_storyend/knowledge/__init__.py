@@ -1,15 +1,29 @@
-"""From ConceptNet to the table of triples that a tokenizer carries."""
+"""
+Commonsense knowledge: from ConceptNet to the table of triples that a tokenizer carries.
 
-from .build import SYMMETRIC_RELATIONS, Policy, build_knowledge_table, describe
-from .conceptnet import read_edges
-from .dump_reader import Edge, ReadReport
+`read_edges` reads files, `build_knowledge_table` selects the triples of a vocabulary.
+"""
 
-__all__ = [
-    "SYMMETRIC_RELATIONS",
-    "Edge",
-    "Policy",
-    "ReadReport",
-    "build_knowledge_table",
-    "describe",
-    "read_edges",
-]
+from typing import TYPE_CHECKING
+
+from ..lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from .build import SYMMETRIC_RELATIONS, build_knowledge_table
+    from .conceptnet import read_edges
+    from .edges import Edge, ReadReport
+    from .selection import Policy
+    from .statistics import describe_statistics
+
+__getattr__, __dir__, __all__ = lazy_exports(
+    __name__,
+    {
+        "SYMMETRIC_RELATIONS": ".build",
+        "Edge": ".edges",
+        "Policy": ".selection",
+        "ReadReport": ".edges",
+        "build_knowledge_table": ".build",
+        "describe_statistics": ".statistics",
+        "read_edges": ".conceptnet",
+    },
+)

@@ -1,4 +1,4 @@
-"""Lemmas and parts of speech of English words."""
+"""Lexicon of English: lemmas and parts of speech of words, by lemminflect."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from functools import cache, lru_cache
 from typing import Any
 
-# Words that join others and name nothing, auxiliary verbs among them. Dictionaries list many as nouns too (`her`,
-# `this`, `in`), and in stories they are next to never that.
+# Auxiliary verbs included. Dictionaries list many of them as nouns, too (`her`, `this`, `in`), which they hardly ever
+# are in stories.
 FUNCTION_WORDS = frozenset(
     """
     a an the this that these those each every either neither some any no all both few many much more most less least
@@ -36,13 +36,12 @@ _REGULAR_ENDINGS = ("s", "ed", "ing")
 @lru_cache(maxsize=1 << 17)
 def lemmas(word: str) -> tuple[str, ...]:
     """
-    The nouns and verbs that a word in lower case can be a form of, itself included, the likeliest first; none for
-    function words and for what is no noun or verb.
+    Return the nouns and verbs that a lower-case word can be a form of, itself included, the most likely first.
 
-    Words in the dictionary have the lemmas given there. Rules are for the others, if they end like a form (`burgers`,
-    `texted`), and what they make up need not exist (`christmas`: christma). A form that is a word of its own as well
-    comes after its verb where the verb is irregular (`felt`: feel, felt) and before it where the verb is regular
-    (`running`: running, run).
+    Function words and words that are neither noun nor verb have none. Words of the dictionary have the lemmas given
+    there. Rules apply to other words that end like an inflected form (`burgers`, `texted`); their lemmas need not
+    exist (`christmas`: christma). A form that is a word of its own follows its verb if the verb is irregular (`felt`:
+    feel, felt) and precedes it if the verb is regular (`running`: running, run).
     """
     if not is_content_word(word):
         return ()
@@ -59,26 +58,27 @@ def lemmas(word: str) -> tuple[str, ...]:
 
 
 def is_content_word(word: str) -> bool:
-    """Whether it is a word at all, and not one that only joins others."""
+    """Return whether a text is a word, and not a function word."""
     is_word = word[:1].isalpha() and all(part.isalnum() for part in word.replace("'", "-").split("-"))
     return is_word and word not in FUNCTION_WORDS
 
 
 def is_noun_or_verb(word: str) -> bool:
     """
-    Whether a word in lower case can be a noun or a verb, in any form. One that the dictionary doesn't know is taken
-    for a noun: new words and names nearly always are.
+    Return whether a lower-case word can be a form of a noun or verb.
+
+    Words that the dictionary lacks count as nouns: new words and names nearly always are.
     """
     return bool(lemmas(word))
 
 
 def is_in_dictionary(word: str) -> bool:
-    """Whether the dictionary has the word, as any part of speech."""
+    """Return whether the dictionary has the word, as any part of speech."""
     return bool(_dictionary()(word))
 
 
 def _lemmas_by_rule(word: str) -> list[str]:
-    # Elsewhere the rules see Latin plurals in names: `barbara` would be a form of `bar`.
+    # Otherwise the rules find Latin plurals in names: `barbara` would be a form of `bar`.
     if not word.endswith(_REGULAR_ENDINGS):
         return []
     return [lemma for part in ("NOUN", "VERB") for lemma in _rules()(word, part)[part]]

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hf_storyend.data.collator import LengthBuckets, padding_share
+from hf_storyend.data.batching import LengthGroupedBatchSampler, padding_ratio
 
 lengths = st.lists(st.integers(1, 60), min_size=1, max_size=300)
 
 
 @given(lengths, st.integers(1, 40), st.booleans(), st.integers(0, 5))
 def test_every_story_once_an_epoch(lengths, batch_size, shuffle, epoch):
-    buckets = LengthBuckets(lengths, batch_size, shuffle=shuffle)
+    buckets = LengthGroupedBatchSampler(lengths, batch_size, shuffle=shuffle)
     buckets.set_epoch(epoch)
     batches = list(buckets)
     assert sorted(row for batch in batches for row in batch) == list(range(len(lengths)))
@@ -21,9 +21,9 @@ def test_every_story_once_an_epoch(lengths, batch_size, shuffle, epoch):
 
 @given(lengths, st.sampled_from([4, 8, 12]), st.sampled_from([2, 4]))
 def test_processes_share_the_batches_of_one(lengths, batch_size, num_processes):
-    alone = list(LengthBuckets(lengths, batch_size))
+    alone = list(LengthGroupedBatchSampler(lengths, batch_size))
     shares = [
-        list(LengthBuckets(lengths, batch_size, num_processes=num_processes, process_index=index))
+        list(LengthGroupedBatchSampler(lengths, batch_size, num_processes=num_processes, process_index=index))
         for index in range(num_processes)
     ]
     for step, batch in enumerate(alone):
@@ -36,7 +36,11 @@ def test_processes_share_the_batches_of_one(lengths, batch_size, num_processes):
 
 def test_epochs_and_seeds_differ_and_repeat():
     lengths = list(range(1, 500))
-    first, again, other = LengthBuckets(lengths, 16), LengthBuckets(lengths, 16), LengthBuckets(lengths, 16, seed=1)
+    first, again, other = (
+        LengthGroupedBatchSampler(lengths, 16),
+        LengthGroupedBatchSampler(lengths, 16),
+        LengthGroupedBatchSampler(lengths, 16, seed=1),
+    )
     assert list(first) == list(again)
     assert list(first) != list(other)
     again.set_epoch(1)
@@ -44,7 +48,7 @@ def test_epochs_and_seeds_differ_and_repeat():
 
 
 def test_an_epoch_can_be_entered_in_the_middle():
-    buckets = LengthBuckets(list(range(1, 100)), 8)
+    buckets = LengthGroupedBatchSampler(list(range(1, 100)), 8)
     everything = list(buckets)
     buckets.set_epoch(0, num_skipped=5)
     assert list(buckets) == everything[5:] and len(buckets) == len(everything) - 5
@@ -52,16 +56,16 @@ def test_an_epoch_can_be_entered_in_the_middle():
 
 def test_buckets_pad_less():
     stories = [[[0] * (1 + row % 40)] for row in range(4000)]
-    buckets = LengthBuckets([len(story[0]) for story in stories], 64)
+    buckets = LengthGroupedBatchSampler([len(story[0]) for story in stories], 64)
     by_length, as_they_come = list(buckets), [list(range(i, i + 64)) for i in range(0, 4000 - 64, 64)]
-    assert padding_share(stories, by_length) < 0.1 < 0.4 < padding_share(stories, as_they_come)
+    assert padding_ratio(stories, by_length) < 0.1 < 0.4 < padding_ratio(stories, as_they_come)
     means = [sum(len(stories[row][0]) for row in batch) / len(batch) for batch in by_length]
     assert means != sorted(means), "short and long batches are mixed"
 
 
 def test_padding_share_by_hand():
-    assert padding_share([[[1, 2]], [[1], [1]]], [[0, 1]]) == pytest.approx(1 - 4 / 8)
-    assert padding_share([[[1, 2]], [[1], [1]]], [[0], [1]]) == 0
+    assert padding_ratio([[[1, 2]], [[1], [1]]], [[0, 1]]) == pytest.approx(1 - 4 / 8)
+    assert padding_ratio([[[1, 2]], [[1], [1]]], [[0], [1]]) == 0
 
 
 @pytest.mark.parametrize(
@@ -76,4 +80,4 @@ def test_padding_share_by_hand():
 def test_bad_arguments(arguments, message):
     lengths, batch_size, *options = arguments
     with pytest.raises(ValueError, match=message):
-        LengthBuckets(lengths, batch_size, **(options[0] if options else {}))
+        LengthGroupedBatchSampler(lengths, batch_size, **(options[0] if options else {}))

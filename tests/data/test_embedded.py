@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 
-from hf_storyend.data.stories import embedded_stories, embedded_tokenizer, embedded_triples
+from hf_storyend.data.embedded import embedded_stories, embedded_tokenizer, embedded_triples
 from hf_storyend.data.vocabulary import build_vocabulary
 
 RELATIONS = {

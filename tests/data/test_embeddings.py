@@ -124,7 +124,7 @@ def test_describe(tmp_path: Path) -> None:
     vectors = load_word_vectors(write(tmp_path, LINES), ids("<unk>", "<pad>", "the", "Tom", "zyx"))
     assert vectors.describe() == (
         "40.0% of 5 words have a vector of 3 dimensions (1 as they stand, 1 in lower case).\n"
-        "Drawn at random: 2 special symbols, 1 words: zyx"
+        "Random: 2 special tokens, 1 words: zyx"
     )
 
 

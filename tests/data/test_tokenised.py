@@ -6,7 +6,7 @@ import torch
 from datasets import Dataset, DatasetDict
 
 from hf_storyend import IncrementalEncoderTokenizer
-from hf_storyend.data.collator import StoryCollator, tokenise_stories
+from hf_storyend.data.batching import StoryCollator, tokenise_stories
 
 ROWS = {
     "context": [["Anna put a cake in the oven.", "They watched a long film."], ["Tom opened the window."]],

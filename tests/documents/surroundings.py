@@ -13,7 +13,7 @@ from pathlib import Path
 from annotation.sheet_rows import rewrite
 from documents.markdown_code import ROOT
 
-from hf_storyend.preparation import PreparationOptions, prepare
+from hf_storyend.data import PrepareOptions, prepare
 from hf_storyend.training import TrainingOptions, train
 
 NUM_TRAIN, NUM_TEST = 40, 30
@@ -69,7 +69,8 @@ def link_scripts(folder: Path) -> None:
 
 def write_trained_files(folder: Path) -> None:
     """`prepared` and `my_model`, as preparing and training leave them, and a second model."""
-    options = PreparationOptions(
+    options = PrepareOptions(
+        output_dir=str(folder / "prepared"),
         stories=str(folder / "rocstories.csv"),
         conceptnet=(str(folder / "conceptnet-assertions-5.7.0.csv.gz"),),
         hidden_size=16,
@@ -77,9 +78,9 @@ def write_trained_files(folder: Path) -> None:
         embedding_size=12,
         num_train=NUM_TRAIN,
     )
-    prepare(options, folder / "prepared")
+    prepare(options)
     settings = {"max_steps": 2, "per_device_train_batch_size": 8, "num_sample_endings": 1, "max_eval_samples": 4}
-    train(TrainingOptions(prepared=str(folder / "prepared"), output_dir=str(folder / "my_model"), **settings))
+    train(TrainingOptions(data_dir=str(folder / "prepared"), output_dir=str(folder / "my_model"), **settings))
     for name in ("other_model", "OWNER/NAME"):
         shutil.copytree(folder / "my_model", folder / name)
 

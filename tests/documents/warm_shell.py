@@ -15,13 +15,13 @@ import traceback
 
 import matplotlib.pyplot  # noqa: F401
 import scipy.stats  # noqa: F401
-import hf_storyend.cli.main
 
 import hf_storyend.annotation
+import hf_storyend.cli.main
 import hf_storyend.comparison
+import hf_storyend.data.prepare
 import hf_storyend.evaluation
 import hf_storyend.hub
-import hf_storyend.preparation
 import hf_storyend.training  # noqa: F401
 
 

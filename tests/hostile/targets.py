@@ -27,15 +27,15 @@ from hf_storyend import (
 from hf_storyend.annotation import draw_sample, read_judgements, read_key, read_systems, write_sample
 from hf_storyend.data import load_stories
 from hf_storyend.data.embeddings import load_word_vectors
+from hf_storyend.data.report import read_report
 from hf_storyend.data.story_files import read_cloze_questions, read_stories
-from hf_storyend.evaluation.scoring import read_endings
+from hf_storyend.evaluation.loading import read_endings
 from hf_storyend.files import file_digest
 from hf_storyend.hub.verify_code import check_code
 from hf_storyend.knowledge import ReadReport, read_edges
-from hf_storyend.preparation import read_report
 from hf_storyend.training.checkpoints import Checkpoint, RunState, load_checkpoint, save_checkpoint
-from hf_storyend.training.monitoring import History
-from hf_storyend.training.options import parse_options
+from hf_storyend.training.option_parsing import parse_options
+from hf_storyend.training.progress import TrainingLog
 
 STORIES = [
     {"context": ["Anna put a cake in the oven.", "She watched a film."], "ending": "The kitchen was full of smoke."},
@@ -342,6 +342,6 @@ TARGETS: dict[str, Target] = {
     "options in yaml": Target(_write_options, partial(_read_options, "o.yaml"), {"o.yaml": BLIND}),
     "options in json": Target(_write_options, partial(_read_options, "o.json"), {"o.json": JSON}),
     "report": Target(_write_report, read_report, {"report.json": JSON}),
-    "log": Target(_write_log, lambda folder: History(folder, writes=False).go_back(2), {"train_log.jsonl": JSON}),
+    "log": Target(_write_log, lambda folder: TrainingLog(folder, writes=False).truncate(2), {"train_log.jsonl": JSON}),
     "code of a model": Target(_write_coded_model, check_code, {"config.json": JSON, "words.py": BLIND}),
 }

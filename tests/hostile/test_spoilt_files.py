@@ -18,10 +18,10 @@ from hf_storyend import IncrementalEncoderConfig, IncrementalEncoderForEndingGen
 from hf_storyend.cli.main import app
 from hf_storyend.data.batching import tokenise_stories
 from hf_storyend.data.embeddings import load_word_vectors
+from hf_storyend.data.report import describe_report
 from hf_storyend.data.story_files import read_stories
 from hf_storyend.knowledge import read_edges
-from hf_storyend.preparation import describe_report
-from hf_storyend.training.options import parse_options
+from hf_storyend.training.option_parsing import parse_options
 
 DEEP = "[" * 100_000 + "]" * 100_000
 
@@ -140,7 +140,7 @@ def test_much_text_that_shrinks_well_is_still_text(tmp_path):
 def test_a_few_lines_of_yaml_that_stand_for_gigabytes(tmp_path, capsys):
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
-    names = ["max_steps", "seed", "system", "dropout", "recipe", "num_beams", "run_name", "resume", "prepared"]
+    names = ["max_steps", "seed", "system", "dropout", "recipe", "num_beams", "run_name", "save_steps", "data_dir"]
     names += ["output_dir", "report_to", "non_finite"]
     (tmp_path / "o.yaml").write_text(
         "\n".join(line.replace(f"a{n}:", f"{names[n]}:", 1) for n, line in enumerate(lines))

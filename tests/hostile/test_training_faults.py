@@ -11,7 +11,7 @@ from hostile.targets import TARGETS
 from safetensors.torch import load_file, save_file
 from training_runs import Rank, free_port, output_of, small_options, start_run, wait_for
 
-from hf_storyend.preparation import PreparationOptions, prepare
+from hf_storyend.data import PrepareOptions, prepare
 from hf_storyend.training import TrainingRun, train
 from hf_storyend.training.checkpoints import CheckpointError, load_checkpoint
 
@@ -19,7 +19,7 @@ from hf_storyend.training.checkpoints import CheckpointError, load_checkpoint
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory) -> Path:
     directory = tmp_path_factory.mktemp("prepared") / "embedded"
-    prepare(PreparationOptions(vocab_size=300, hidden_size=10, num_layers=2, embedding_size=8), directory)
+    prepare(PrepareOptions(output_dir=directory, vocab_size=300, hidden_size=10, num_layers=2, embedding_size=8))
     return directory
 
 
@@ -43,7 +43,7 @@ def test_a_process_dies_the_other_stops_with_a_message_and_both_resume(prepared,
     survivor = pair[1 - victim]
     survivor.join(60)
     assert survivor.exitcode == 1, f"It waits for a process that is no more. {output_of(endless)}"
-    assert "Error: another process of this run is gone" in output_of(endless)
+    assert "Error: another process of this run has died" in output_of(endless)
     last = newest_step(tmp_path / "run") + 2
     for process in start_pair(small_options(prepared, tmp_path / "run", max_steps=last, **settings)):
         process.join(120)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import sys
 import tempfile
-import warnings
 import zlib
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,7 @@ from datasets import Dataset
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hf_storyend.knowledge import Edge, ReadReport, read_edges
-from hf_storyend.knowledge import dump_reader as line_blocks
+from hf_storyend.knowledge import Edge, ReadReport, blocks, read_edges
 
 
 def dump_line(head: str, relation: str, tail: str, information: str = '{"license": "cc", "weight": 1.0}') -> str:
@@ -245,13 +244,16 @@ class TestMalformedLines:
         _, report = read(write(path, *(500 * [GERMAN]), "broken"), block_size=1000)
         assert "line 501" in report.examples[0]
 
-    def test_without_a_report_there_is_a_warning(self, path: Path) -> None:
+    def test_without_a_report_are_logged(self, path: Path, caplog: pytest.LogCaptureFixture) -> None:
         write(path, DOG, "broken")
-        with pytest.warns(UserWarning, match="1 malformed\n.*line 2"):
-            list(read_edges(path))
+        list(read_edges(path))
+        (record,) = caplog.records
+        assert record.levelname == "WARNING" and record.name.startswith("hf_storyend.")
+        assert re.search("1 malformed\n.*line 2", record.getMessage())
+        caplog.clear()
         write(path, DOG)
-        with warnings.catch_warnings(action="error"):
-            list(read_edges(path))
+        list(read_edges(path))
+        assert not caplog.records
 
 
 class TestFilesThatAreRefused:
@@ -292,10 +294,10 @@ class TestFilesThatAreRefused:
 def gzip_library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "standard library":
         monkeypatch.setitem(sys.modules, "isal", None)
-        opened, error = line_blocks._gzip_library()
+        opened, error = blocks._gzip_library()
         assert (opened, error) == (gzip.GzipFile, zlib.error)
-        monkeypatch.setattr(line_blocks, "_GzipFile", opened)
-        monkeypatch.setattr(line_blocks, "_DeflateError", error)
+        monkeypatch.setattr(blocks, "_GzipFile", opened)
+        monkeypatch.setattr(blocks, "_DeflateError", error)
 
 
 @pytest.mark.usefixtures("gzip_library")
@@ -336,7 +338,7 @@ def test_progress_adds_up_to_the_size_of_the_file(path: Path, compress: bool) ->
     content = f"{DOG}\n".encode() * 5000
     path.write_bytes(gzip.compress(content) if compress else content)
     steps: list[int] = []
-    assert b"".join(line_blocks.line_blocks(path, 1000, steps.append)) == content
+    assert b"".join(blocks.line_blocks(path, 1000, steps.append)) == content
     assert sum(steps) == path.stat().st_size
 
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hf_storyend.data.stories import embedded_stories
-from hf_storyend.modeling.sentences import split_sentences
+from hf_storyend.data.embedded import embedded_stories
+from hf_storyend.modeling.text_processing import split_sentences
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hf_storyend.data.stories import embedded_stories
-from hf_storyend.modeling.words import cased_forms, join_words, normalize_text, split_words
+from hf_storyend.data.embedded import embedded_stories
+from hf_storyend.modeling.text_processing import truecase_forms, join_words, normalize_text, split_words
 
 
 @pytest.mark.parametrize(
@@ -65,9 +65,9 @@ def test_our_own_corpus_comes_back():
     stories = embedded_stories()
     endings = [story["ending"] for story in stories]
     sentences = [split_words(s) for story in stories for s in (*story["context"], story["ending"])]
-    wrong, usual = [], cased_forms(sentences)
+    wrong, usual = [], truecase_forms(sentences)
     for ending in endings:
-        own = cased_forms([split_words(ending)])
+        own = truecase_forms([split_words(ending)])
         joined = join_words([word.lower() for word in split_words(ending)], {**usual, **own})
         wrong += [(ending, joined)] if joined != ending else []
     assert len(wrong) <= 0.02 * len(endings), wrong[:5]
@@ -80,7 +80,7 @@ def test_normalisation():
 
 def test_cased_forms():
     words = [["We", "met", "Tom", "in", "May"], ["Tom", "may", "come", ".", "Now", "!"], ['"', "Why", "?"]]
-    assert cased_forms(words) == {"tom": "Tom"}
+    assert truecase_forms(words) == {"tom": "Tom"}
 
 
 @given(st.text())

@@ -6,8 +6,8 @@ import torch
 from datasets import Dataset, DatasetDict
 
 from hf_storyend import IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
-from hf_storyend.data.collator import StoryCollator, tokenise_stories
-from hf_storyend.modeling.copying import merge_slots
+from hf_storyend.data.batching import StoryCollator, tokenise_stories
+from hf_storyend.modeling.copying import merge_oov_logits
 from hf_storyend.systems import match_tokenizer
 
 STORY = "Quentin put a zorbl in the oven. Then Anna and Quentin watched a kraken. A Zorbl was burnt."
@@ -179,7 +179,7 @@ def test_slots_can_count_as_the_unknown_word(copying):
     config = IncrementalEncoderConfig.for_tokenizer(copying, embedding_size=4, hidden_size=4)
     model = IncrementalEncoderForEndingGeneration(config).eval()
     logits = model(**copying(STORY, text_target=ENDING, return_tensors="pt")).logits
-    merged = merge_slots(logits, config.vocab_size, config.unk_token_id).softmax(-1)
+    merged = merge_oov_logits(logits, config.vocab_size, config.unk_token_id).softmax(-1)
     before = logits.softmax(-1)
     assert merged.shape[-1] == config.vocab_size
     unknown = before[..., config.unk_token_id] + before[..., config.vocab_size :].sum(-1)

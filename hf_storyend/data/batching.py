@@ -1,4 +1,4 @@
-"""Batches of stories of like length, the same ones however many processes share the work."""
+"""From stories to batches: tokenise, collate, and group by length, alike for any number of processes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ from datasets.fingerprint import Hasher
 
 from ..files import file_lock
 from ..modeling import IncrementalEncoderTokenizer
-from .story_files import is_whole
+from .story_tables import is_complete_arrow_file
 
-# More unknown words than any story has: how many get slots is decided when a batch is made.
-_MAX_SLOTS = 10_000
+# More OOV words than any story has. The collator limits them to the copy slots of its tokenizer.
+_MAX_COPY_SLOTS = 10_000
+# Stories are sorted by length within pools of this many batches: large enough for little padding, small enough to
+# stay random.
+_POOL_SIZE = 50
 
 
 def tokenise_stories(
@@ -28,10 +31,21 @@ def tokenise_stories(
     max_length: int | None = None,
 ) -> DatasetDict:
     """
-    `context` and `ending` of every split as `input_ids`, `labels` and `length`: the words of the longest sentence,
-    which decide how much a batch is padded. Sentences of more than `max_length` words are cut. `copy_ids` and
-    `copy_labels` are the same words for systems that copy, where those that the vocabulary lacks have numbers. For the
-    same stories and words the result is read from the cache of `datasets`, also by another process.
+    Tokenise `context` and `ending` of every split.
+
+    The result is cached by `datasets`: for the same stories and vocabulary it is read from there, by other processes,
+    too.
+
+    Args:
+        stories: Splits with the columns `context` and `ending`.
+        tokenizer: Tokenizer to use. Its knowledge table has no influence.
+        num_proc: Number of processes.
+        max_length: Truncate sentences to this number of tokens.
+
+    Returns:
+        `DatasetDict`: The same splits with the columns `input_ids`, `labels`, `length` (tokens of the longest
+        sentence, which determine the padding of a batch), and `copy_ids` and `copy_labels`: the ids for systems with a
+        copy mechanism, in which OOV words have ids of their own.
     """
     return DatasetDict(
         {name: _tokenise_split(rows, name, tokenizer, num_proc, max_length) for name, rows in stories.items()}
@@ -41,8 +55,9 @@ def tokenise_stories(
 @dataclass
 class StoryCollator:
     """
-    Makes a batch of tokenised stories: pads them and looks their triples up. With a tokenizer that has copy slots, the
-    batch is one for a system that copies.
+    Data collator: pads tokenised stories and retrieves their triples.
+
+    If the tokenizer has copy slots, the batch is one for a system with a copy mechanism.
     """
 
     tokenizer: IncrementalEncoderTokenizer
@@ -68,18 +83,19 @@ def _tokenise_split(
     num_proc: int | None,
     max_length: int | None,
 ) -> Dataset:
-    # What the ids depend on. The triples are not among them, so that new knowledge needs no new ids.
-    words = (tokenizer.get_vocab(), tokenizer.do_lower_case, tokenizer.split_contractions)
-    key = Hasher.hash((stories._fingerprint, sorted(words[0].items()), *words[1:], max_length, _MAX_SLOTS))
+    # What the ids depend on: not the triples, so that new knowledge needs no new ids.
+    vocabulary = sorted(tokenizer.get_vocab().items())
+    settings = (tokenizer.do_lower_case, tokenizer.split_contractions, max_length, _MAX_COPY_SLOTS)
+    key = Hasher.hash((stories._fingerprint, vocabulary, *settings))
     folder = Path(datasets.config.HF_DATASETS_CACHE) / "hf_storyend" / key
     folder.mkdir(parents=True, exist_ok=True)
     with file_lock(folder / name):
         for file in folder.glob(f"{name}*.arrow"):
-            # A cut file would be taken for fewer stories.
-            if not is_whole(file):
+            # A truncated file would be read as fewer stories.
+            if not is_complete_arrow_file(file):
                 file.unlink()
         return stories.map(
-            _read_rows,
+            _tokenise_rows,
             fn_kwargs={"tokenizer": tokenizer, "max_length": max_length},
             batched=True,
             num_proc=num_proc,
@@ -90,7 +106,7 @@ def _tokenise_split(
         )
 
 
-def _read_rows(
+def _tokenise_rows(
     rows: dict[str, list], tokenizer: IncrementalEncoderTokenizer, max_length: int | None
 ) -> dict[str, list]:
     features = tokenizer(
@@ -99,7 +115,7 @@ def _read_rows(
         truncation=max_length is not None,
         max_length=max_length,
         return_triples=False,
-        num_copy_slots=_MAX_SLOTS,
+        num_copy_slots=_MAX_COPY_SLOTS,
     )
     num_words, unknown = len(tokenizer), tokenizer.unk_token_id
     return {
@@ -111,25 +127,21 @@ def _read_rows(
     }
 
 
-# Stories are sorted by length within pools of so many batches: enough for little padding, few enough to stay random.
-_POOL = 50
-
-
-class LengthBuckets:
+class LengthGroupedBatchSampler:
     """
-    Batch sampler: seeded, by length, and dealt out to processes so that each does the same work.
+    Length-grouped batch sampler, seeded and sharded over processes.
 
-    An epoch is shuffled, cut into pools, sorted by length inside each pool and cut into batches, which are shuffled
-    again. A batch of `batch_size` stories is one step of all processes together: process p takes every
-    `num_processes`-th story from place p on, so that neighbours in length, and thus equal work, go to different
-    processes, and the stories of a step do not depend on how many processes there are.
+    The stories of an epoch are shuffled, divided into pools, sorted by length within each pool and divided into
+    batches, which are shuffled again. A batch is one step of all processes together: process p takes every
+    `num_processes`-th story from position p on. Processes thus get equal work, and the stories of a step do not depend
+    on the number of processes.
 
     Args:
         lengths (`Sequence[int]`): Length of each story: best that of its longest sentence, which decides the padding.
-        batch_size (`int`): Stories in a step, all processes together; a multiple of `num_processes`.
-        seed (`int`, *optional*, defaults to 0): Together with the epoch it decides the order.
-        shuffle (`bool`, *optional*, defaults to `True`): Without it, stories come by length, always in one order.
-        num_processes, process_index (`int`, *optional*): Which share of each batch to give.
+        batch_size (`int`): Stories per step, all processes together; a multiple of `num_processes`.
+        seed (`int`, *optional*, defaults to 0): Random seed; together with the epoch it determines the order.
+        shuffle (`bool`, *optional*, defaults to `True`): If false, stories are in order of length in every epoch.
+        num_processes, process_index (`int`, *optional*): Number of processes, and the one that iterates.
     """
 
     def __init__(
@@ -158,7 +170,7 @@ class LengthBuckets:
         self.num_skipped = 0
 
     def set_epoch(self, epoch: int, num_skipped: int = 0) -> None:
-        """The order of this epoch from its batch `num_skipped` on: where an interrupted run goes on."""
+        """Select an epoch, and the number of its batches to skip when a run is resumed."""
         self.epoch, self.num_skipped = epoch, num_skipped
 
     def __len__(self) -> int:
@@ -166,14 +178,14 @@ class LengthBuckets:
 
     def __iter__(self) -> Iterator[list[int]]:
         for batch in self.global_batches()[self.num_skipped :]:
-            yield self._share(batch)
+            yield self._shard(batch)
 
     def global_batches(self) -> list[list[int]]:
-        """All batches of the epoch, for all processes together; the last one drawn may be smaller."""
+        """Return all batches of the epoch for all processes together; one of them may be smaller."""
         generator = torch.Generator().manual_seed(self.seed * 1_000_003 + self.epoch)
         num_stories = len(self.lengths)
         order = torch.randperm(num_stories, generator=generator) if self.shuffle else torch.arange(num_stories)
-        pool_size = self.batch_size * (_POOL if self.shuffle else num_stories)
+        pool_size = self.batch_size * (_POOL_SIZE if self.shuffle else num_stories)
         batches: list[list[int]] = []
         for pool in order.split(pool_size):
             by_length = pool[self.lengths[pool].argsort(stable=True)]
@@ -182,19 +194,19 @@ class LengthBuckets:
             return batches
         return [batches[row] for row in torch.randperm(len(batches), generator=generator).tolist()]
 
-    def _share(self, batch: list[int]) -> list[int]:
+    def _shard(self, batch: list[int]) -> list[int]:
         if len(batch) < self.num_processes:
-            # Every process must take the step: stories are given twice rather than none to someone.
+            # Every process must take the step, so stories are repeated.
             batch = (batch * self.num_processes)[: self.num_processes]
         return batch[self.process_index :: self.num_processes]
 
 
-def padding_share(stories: Sequence[Sequence[Sequence[int]]], batches: Sequence[Sequence[int]]) -> float:
-    """Share of the word places of all batches, padded to [stories, sentences, words], that hold no word."""
-    places = words = 0
+def padding_ratio(stories: Sequence[Sequence[Sequence[int]]], batches: Sequence[Sequence[int]]) -> float:
+    """Return the fraction of padding in batches that are padded to [stories, sentences, words]."""
+    num_positions = num_words = 0
     for batch in batches:
         rows = [stories[row] for row in batch]
-        words += sum(len(sentence) for story in rows for sentence in story)
+        num_words += sum(len(sentence) for story in rows for sentence in story)
         longest = max(len(sentence) for story in rows for sentence in story)
-        places += len(rows) * max(map(len, rows)) * longest
-    return 1 - words / places
+        num_positions += len(rows) * max(map(len, rows)) * longest
+    return 1 - num_words / num_positions

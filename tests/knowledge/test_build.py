@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hf_storyend.knowledge import Edge, ReadReport, build_knowledge_table, describe, read_edges
-from hf_storyend.knowledge.build import BestCandidates, Candidate, ranking
+from hf_storyend.knowledge import Edge, ReadReport, build_knowledge_table, describe_statistics, read_edges
 from hf_storyend.modeling import KnowledgeTable
 
 
@@ -301,18 +300,18 @@ class TestStatistics:
     def test_in_words(self) -> None:
         report = ReadReport(num_lines=1, num_malformed=1, examples=["some.csv, line 7: broken"])
         table = build([ANCHOR], counts={"dog": 1}, symmetric=True, multi_word=True, report=report)
-        text = describe(json.loads(json.dumps(table.statistics)))
+        text = describe_statistics(json.loads(json.dumps(table.statistics)))
         for part in ("1 triples for 1 of", "policy: weight_and_frequency", "IsA 1", "some.csv, line 7", "symmetric"):
             assert part in text
         assert "running word" in text
-        assert "running word" not in describe(build([ANCHOR]).statistics)
+        assert "running word" not in describe_statistics(build([ANCHOR]).statistics)
 
     def test_of_many_relations_the_first_are_shown(self) -> None:
         heads_and_tails = [
             (head, tail) for head in ("dog", "cook") for tail in ("house", "food", "time", "water", "pet", "hand")
         ]
         table = build([edge(f"{head} Relation{n} {tail}") for n, (head, tail) in enumerate(heads_and_tails)])
-        assert describe(table.statistics).splitlines()[-1].endswith(" 1 and 2 more")
+        assert describe_statistics(table.statistics).splitlines()[-1].endswith(" 1 and 2 more")
 
 
 WORDS = list(VOCABULARY)[4:]
@@ -391,28 +390,3 @@ class TestOrder:
             assert len(set(tails)) == len(tails)
             assert all(head != tail and tail != key for head, _, tail in rows)
             assert all(head in VOCABULARY and tail in VOCABULARY for head, _, tail in rows)
-
-
-class TestBestCandidates:
-    @given(
-        st.lists(
-            st.builds(Candidate, st.sampled_from("ABC"), st.sampled_from(WORDS), st.sampled_from([1.0, 2.0, 3.0]))
-        ),
-        st.sampled_from(["weight", "tail_frequency", "weight_and_frequency"]),
-        st.integers(1, 3),
-    )
-    def test_are_those_of_sorting_everything(self, candidates: list[Candidate], policy: Any, size: int) -> None:
-        rank = ranking(policy, VOCABULARY)
-        best = BestCandidates(rank, size)
-        for candidate in candidates:
-            best.add("key", candidate)
-        by_tail: dict[str, Candidate] = {}
-        for candidate in sorted(candidates, key=rank):
-            by_tail.setdefault(candidate.tail, candidate)
-        assert best.of("key") == list(by_tail.values())[:size]
-
-    def test_memory_is_bounded_by_the_result(self) -> None:
-        best = BestCandidates(ranking("weight", {}), 3)
-        for number in range(10_000):
-            best.add("key", Candidate("IsA", f"tail{number}", number % 97))
-        assert len(best._by_key["key"]) <= 12

@@ -15,7 +15,9 @@ from datasets import Dataset, DatasetDict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hf_storyend.data.stories import STORY_FEATURES, StoryRecord, embedded_stories, load_stories, load_story_cloze
+from hf_storyend.data.embedded import embedded_stories
+from hf_storyend.data.stories import STORY_FEATURES, load_stories, load_story_cloze
+from hf_storyend.data.story_records import StoryRecord
 
 STORIES: list[StoryRecord] = [
     {"context": ["Ida lost a glove.", "She went back.", "It was dark.", "A dog barked."], "ending": "He had it!"},
@@ -369,11 +371,14 @@ class TestSources:
         write(tmp_path / "test.jsonl", json_lines(STORIES))
         assert rows(load_stories(str(tmp_path), split="test"), "test") == STORIES
 
-    def test_a_file_that_may_be_meant_is_not_left_out_in_silence(self, tmp_path: Path) -> None:
+    def test_a_file_that_may_be_meant_is_not_left_out_in_silence(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
         write(tmp_path / "train.jsonl", json_lines(STORIES))
         write(tmp_path / "train.more.jsonl", json_lines(STORIES))
-        with pytest.warns(UserWarning, match=r"train\.more\.jsonl is left out"):
-            assert rows(load_stories(tmp_path)) == STORIES
+        assert rows(load_stories(tmp_path)) == STORIES
+        (record,) = caplog.records
+        assert record.levelname == "WARNING" and "train.more.jsonl is left out" in record.getMessage()
 
     def test_a_directory_that_does_not_say_what_is_what(self, tmp_path: Path) -> None:
         assert "there is nothing that could be stories" in problem(tmp_path)
@@ -454,7 +459,9 @@ class TestTables:
 
         monkeypatch.setattr(datasets, "load_dataset", load_dataset)
         assert rows(load_stories("someone/stories")) == STORIES
-        assert "'someone/else' is no file or directory, nor a dataset that the Hub gives us" in problem("someone/else")
+        assert "'someone/else' is no file or directory, and no dataset that the Hub can deliver" in problem(
+            "someone/else"
+        )
 
     @pytest.mark.parametrize(
         "source", ["some/where/else", "./here", "/root_of_all", "none.csv", Path("someone/stories")]

@@ -2,22 +2,20 @@
 
 import gzip
 import json
-import multiprocessing
 import os
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from datasets import load_from_disk
 
 from hf_storyend import IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
-from hf_storyend.data.stories import embedded_stories
-from hf_storyend.files import atomic_directory
-from hf_storyend.preparation import PreparationOptions, prepare
+from hf_storyend.data import PrepareOptions, prepare
+from hf_storyend.data.embedded import embedded_stories
 
 
 @pytest.fixture
@@ -35,14 +33,16 @@ def files(tmp_path) -> dict[str, Path]:
     return {"stories": stories, "conceptnet": dump, "glove": vectors}
 
 
-def small(**changes) -> PreparationOptions:
-    return replace(PreparationOptions(hidden_size=8, num_layers=1, embedding_size=6), **changes)
+def small(output_dir: Path, **changes: Any) -> PrepareOptions:
+    return PrepareOptions(
+        **{"output_dir": output_dir, "hidden_size": 8, "num_layers": 1, "embedding_size": 6, **changes}
+    )
 
 
 @pytest.fixture(scope="module")
 def embedded(tmp_path_factory) -> tuple[Path, dict]:
     folder = tmp_path_factory.mktemp("prepared") / "out"
-    return folder, prepare(small(), folder)
+    return folder, prepare(small(folder))
 
 
 def test_the_embedded_corpus_needs_no_files(embedded):
@@ -74,6 +74,7 @@ def test_inflected_words_find_the_embedded_triples(embedded):
 
 def test_files_of_ones_own(files, tmp_path):
     options = small(
+        tmp_path / "out",
         stories=str(files["stories"]),
         conceptnet=(str(files["conceptnet"]),),
         glove=str(files["glove"]),
@@ -81,7 +82,7 @@ def test_files_of_ones_own(files, tmp_path):
         vocab_size=600,
         num_train=80,
     )
-    report = prepare(options, tmp_path / "out")
+    report = prepare(options)
     assert [split["stories"] for split in report["stories"].values()] == [80, 10, 10]
     assert report["vocabulary"]["size"] == 600 and report["stories"]["test"]["unknown_words"] > 0
     assert "3 dimensions" in report["vectors"]
@@ -94,22 +95,22 @@ def test_files_of_ones_own(files, tmp_path):
 
 
 def test_the_same_again_is_a_cache_hit(files, tmp_path):
-    options = small(stories=str(files["stories"]))
-    first = prepare(options, tmp_path / "out")
+    options = small(tmp_path / "out", stories=str(files["stories"]))
+    first = prepare(options)
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")}
-    second = prepare(options, tmp_path / "out")
+    second = prepare(options)
     assert not first["cached"] and second["cached"]
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")} == before
     with pytest.raises(ValueError, match="was prepared from other inputs"):
-        prepare(replace(options, seed=1), tmp_path / "out")
+        prepare(replace(options, seed=1))
     files["stories"].write_bytes(gzip.compress(gzip.decompress(files["stories"].read_bytes()) * 2))
     with pytest.raises(ValueError, match="was prepared from other inputs"):
-        prepare(options, tmp_path / "out")
-    assert "within train: 90 stories more than once" in prepare(options, tmp_path / "out", overwrite=True)["leaks"]
+        prepare(options)
+    assert "within train: 90 stories more than once" in prepare(replace(options, overwrite=True))["leaks"]
 
 
 def test_equal_inputs_give_equal_files(embedded, tmp_path):
-    prepare(small(), tmp_path / "again")
+    prepare(small(tmp_path / "again"))
     for file in ("model.safetensors", "vocab.json", "knowledge.json", "report.json"):
         assert (tmp_path / "again" / file).read_bytes() == (embedded[0] / file).read_bytes(), file
 
@@ -118,7 +119,7 @@ def test_a_directory_of_someone_else_is_left_alone(tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.tex").write_text("years of work")
     with pytest.raises(ValueError, match="is not a prepared directory"):
-        prepare(small(), tmp_path / "out")
+        prepare(small(tmp_path / "out"))
     assert (tmp_path / "out" / "thesis.tex").read_text() == "years of work"
 
 
@@ -126,41 +127,21 @@ def test_a_directory_of_someone_else_is_left_alone(tmp_path):
 def test_options_that_would_do_nothing_are_refused(files, tmp_path, option):
     value = {"min_weight": 1.5, "relations": ("IsA",)}.get(option, True)
     with pytest.raises(ValueError, match=f"`{option}` is about triples.*`conceptnet`"):
-        prepare(small(stories=str(files["stories"]), **{option: value}), tmp_path / "out")
+        small(tmp_path / "out", stories=str(files["stories"]), **{option: value})
 
 
 def test_embedded_triples_have_no_weights(tmp_path):
     with pytest.raises(ValueError, match="`min_weight` is about triples"):
-        prepare(small(min_weight=1.5), tmp_path / "out")
+        small(tmp_path / "out", min_weight=1.5)
 
 
 def test_nothing_is_left_behind_by_a_failure(files, tmp_path):
     files["glove"].write_bytes(gzip.compress(b"the 0.1 0.2\na 0.1\n"))
     with pytest.raises(ValueError, match=r"vectors.txt.gz.*line 2"):
-        prepare(small(stories=str(files["stories"]), glove=str(files["glove"]), embedding_size=None), tmp_path / "out")
+        prepare(small(tmp_path / "out", stories=files["stories"], glove=files["glove"], embedding_size=None))
     assert not (tmp_path / "out").exists() and not list(tmp_path.glob(".out*"))
     with pytest.raises(ValueError, match="no-such-file is not a file"):
-        prepare(small(glove="no-such-file"), tmp_path / "out")
-
-
-def write_slowly(target: Path, letter: str) -> None:
-    with atomic_directory(target) as folder:
-        for name in "abc":
-            (folder / name).write_text(letter)
-            time.sleep(0.05)
-
-
-def test_two_processes_never_mix_their_files(tmp_path):
-    target = tmp_path / "out"
-    context = multiprocessing.get_context("fork")
-    processes = [context.Process(target=write_slowly, args=(target, letter)) for letter in "xyz"]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join()
-    assert [process.exitcode for process in processes] == [0, 0, 0]
-    assert len({path.read_text() for path in target.iterdir()}) == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+        prepare(small(tmp_path / "out", glove="no-such-file"))
 
 
 def storyend(*arguments: str, cwd: Path) -> subprocess.CompletedProcess:
@@ -170,7 +151,7 @@ def storyend(*arguments: str, cwd: Path) -> subprocess.CompletedProcess:
 
 
 def test_command(tmp_path):
-    arguments = ["prepare", "--output", "out", "--hidden-size", "8", "--embedding-size", "6", "--knowledge", "none"]
+    arguments = ["prepare", "--output_dir", "out", "--hidden_size", "8", "--embedding-size", "6", "--knowledge", "none"]
     first = storyend(*arguments, cwd=tmp_path)
     assert first.returncode == 0, first.stderr
     assert "Prepared data" in first.stdout and "out is ready" in first.stdout
@@ -181,7 +162,7 @@ def test_command(tmp_path):
 
 def test_command_errors_are_one_line(tmp_path):
     (tmp_path / "bad.jsonl").write_text('{"context": ["One."], "ending": "Two."}\n{"context": [], "ending": "x"}\n')
-    result = storyend("prepare", "--stories", "bad.jsonl", "--output", "out", cwd=tmp_path)
+    result = storyend("prepare", "--stories", "bad.jsonl", "--output_dir", "out", cwd=tmp_path)
     assert result.returncode == 2
     assert "Traceback" not in result.stderr and len(result.stderr.strip().splitlines()) == 1
     assert "bad.jsonl, line 2" in result.stderr

@@ -1,0 +1,182 @@
+"""`prepare`: from stories, triples and word vectors to a directory that training starts from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+from datasets import DatasetDict
+
+from ..files import atomic_directory, file_digest, file_lock
+from ..knowledge.build import build_knowledge_table
+from ..knowledge.conceptnet import read_edges
+from ..knowledge.edges import ReadReport
+from ..modeling import (
+    IncrementalEncoderConfig,
+    IncrementalEncoderForEndingGeneration,
+    IncrementalEncoderTokenizer,
+    KnowledgeTable,
+)
+from .batching import tokenise_stories
+from .embedded import embedded_edges
+from .embeddings import WordVectors, load_word_vectors
+from .options import EMBEDDED, PrepareOptions
+from .report import read_report, split_statistics, write_report
+from .splits import find_leaks, split_stories
+from .stories import load_stories
+from .vocabulary import Vocabulary, build_vocabulary
+
+# Incremented when equal inputs give other files: directories of earlier versions are no cache hits then.
+_FORMAT = 2
+_DEFAULT_EMBEDDING_SIZE = 200
+
+
+def prepare(options: PrepareOptions) -> dict[str, Any]:
+    """
+    Write a directory that training starts from and return its report.
+
+    The directory holds the tokenizer with its knowledge table and an untrained model (`from_pretrained(output_dir)`
+    works), the datasets `stories` and `tokenised`, and the report as `report.json` and `report.md`.
+
+    A directory written from the same inputs is a cache hit: it is left unchanged, and the report has `cached: True`.
+    One written from other inputs is an error unless `options.overwrite` is true. Processes that prepare the same
+    directory at the same time wait for each other; the first one writes.
+    """
+    output = Path(options.output_dir)
+    inputs = _input_digests(options)
+    fingerprint = _fingerprint([version("hf_storyend"), _FORMAT, options.content(), inputs])
+    with file_lock(output):
+        existing = read_report(output)
+        if existing is not None and existing.get("fingerprint") == fingerprint:
+            return {**existing, "cached": True}
+        if not options.overwrite:
+            _check_free(output, is_prepared=existing is not None)
+        with atomic_directory(output) as folder:
+            header = {"fingerprint": fingerprint, "options": options.content(), "inputs": inputs}
+            report = write_report(folder, {**header, **_write(options, folder)})
+    return {**report, "cached": False}
+
+
+def _input_digests(options: PrepareOptions) -> dict[str, str]:
+    """Return the digest of every input file, also of those in directories."""
+    files = [Path(name).expanduser() for name in (*options.conceptnet, *([options.glove] if options.glove else []))]
+    for file in files:
+        if not file.is_file():
+            raise ValueError(f"{file} is not a file.")
+    stories = Path(options.stories).expanduser()
+    if options.stories != EMBEDDED and stories.exists():
+        files = [*(sorted(stories.rglob("*")) if stories.is_dir() else [stories]), *files]
+    return {str(file): file_digest(file) for file in files if file.is_file()}
+
+
+def _fingerprint(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _check_free(output: Path, is_prepared: bool) -> None:
+    if not output.exists() or (output.is_dir() and not any(output.iterdir())):
+        return
+    reason = "was prepared from other inputs" if is_prepared else "exists and is not a prepared directory"
+    raise ValueError(f"{output} {reason}. Choose another directory, or allow to replace it with `overwrite`.")
+
+
+def _write(options: PrepareOptions, folder: Path) -> dict[str, Any]:
+    """Write everything but the report, and return what the report says of it."""
+    stories = _load_splits(options)
+    vocabulary = _build_vocabulary(options, stories)
+    tokenizer = _build_tokenizer(options, vocabulary)
+    vectors = None
+    if options.glove is not None:
+        vectors = load_word_vectors(options.glove, vocabulary.ids, dimension=options.embedding_size, seed=options.seed)
+    model = build_initial_model(tokenizer, options, vectors)
+    tokenised = tokenise_stories(stories, tokenizer, num_proc=options.num_proc)
+    tokenizer.save_pretrained(folder)
+    model.save_pretrained(folder)
+    stories.save_to_disk(folder / "stories")
+    tokenised.save_to_disk(folder / "tokenised")
+    return {
+        "stories": split_statistics(tokenised, tokenizer.unk_token_id, seed=options.seed),
+        "leaks": find_leaks(stories).describe(),
+        "vocabulary": {"size": len(vocabulary.ids), "coverage": vocabulary.coverage},
+        "knowledge": tokenizer.knowledge.statistics,
+        "vectors": vectors.describe() if vectors else None,
+        "model": {"knowledge": options.knowledge, "parameters": model.num_parameters()},
+        "versions": {name: version(name) for name in ("hf_storyend", "torch", "transformers", "datasets")},
+        "python": platform.python_version(),
+    }
+
+
+def _load_splits(options: PrepareOptions) -> DatasetDict:
+    stories = load_stories(options.stories)
+    if "train" not in stories:
+        raise ValueError(f"{options.stories} has no split `train`; there is {', '.join(stories)}.")
+    if len(stories) > 1:
+        return stories
+    if options.num_train is None:
+        return split_stories(stories, fractions=(0.9, 0.05, 0.05), seed=options.seed)
+    return split_stories(stories, num_train=options.num_train, seed=options.seed)
+
+
+def _build_vocabulary(options: PrepareOptions, stories: DatasetDict) -> Vocabulary:
+    sentences = (sentence for story in stories["train"] for sentence in (*story["context"], story["ending"]))
+    return build_vocabulary(sentences, options.vocab_size, options.lower_case, options.split_contractions)
+
+
+def _build_tokenizer(options: PrepareOptions, vocabulary: Vocabulary) -> IncrementalEncoderTokenizer:
+    tokenizer = IncrementalEncoderTokenizer(
+        vocab=vocabulary.ids, do_lower_case=options.lower_case, split_contractions=options.split_contractions
+    )
+    tokenizer.word_forms = vocabulary.word_forms
+    tokenizer.knowledge = _build_knowledge(options, vocabulary)
+    return tokenizer
+
+
+def _build_knowledge(options: PrepareOptions, vocabulary: Vocabulary) -> KnowledgeTable:
+    report = ReadReport() if options.conceptnet else None
+    if options.conceptnet:
+        edges = read_edges(options.conceptnet, min_weight=options.min_weight, report=report)
+    elif options.stories == EMBEDDED:
+        edges = embedded_edges()
+    else:
+        return KnowledgeTable(max_triples=options.max_triples)
+    return build_knowledge_table(
+        edges,
+        vocabulary.ids,
+        counts=vocabulary.counts,
+        relations=options.relations,
+        max_triples=options.max_triples,
+        policy=options.policy,
+        inverse=options.inverse,
+        symmetric=options.symmetric,
+        multi_word=options.multi_word,
+        report=report,
+    )
+
+
+def build_initial_model(
+    tokenizer: IncrementalEncoderTokenizer, options: PrepareOptions, vectors: WordVectors | None = None
+) -> IncrementalEncoderForEndingGeneration:
+    """Return an untrained model whose embeddings are `vectors`, if there are any."""
+    sizes: dict[str, Any] = {"embedding_size": options.embedding_size or _DEFAULT_EMBEDDING_SIZE}
+    if vectors is not None:
+        # The other weights get the standard deviation of the vectors, so that the vectors need no scaling.
+        deviation = round(float(vectors.matrix.std()), 4)
+        sizes = {"embedding_size": vectors.matrix.shape[1], "initializer_range": deviation}
+    config = IncrementalEncoderConfig.for_tokenizer(
+        tokenizer,
+        knowledge=options.knowledge,
+        hidden_size=options.hidden_size,
+        num_layers=options.num_layers,
+        **sizes,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(options.seed)
+        model = IncrementalEncoderForEndingGeneration(config)
+    if vectors is not None:
+        model.get_input_embeddings().weight.data.copy_(vectors.matrix)
+    return model
