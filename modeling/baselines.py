@@ -8,15 +8,14 @@ import torch
 from torch import nn
 
 from .configuration_incremental_encoder import IncrementalEncoderConfig
-from .copying import CopyMemory
 from .modeling_incremental_encoder import (
     AttentionMemory,
     ContextLSTM,
-    LSTMState,
     MultiSourceAttention,
     RecurrenceOutput,
     StoryEncoder,
     StoryEncoderOutput,
+    build_attentional,
     build_knowledge_encoder,
     eager_recurrence,
     stack_hidden_states,
@@ -32,11 +31,9 @@ class SequenceEncoder(StoryEncoder):
 
         s_t  = LSTM(s_{t-1}, e(y_{t-1}), c(s_{t-1}))
         c(s) = W_l sum_m alpha_m h_m + b_l,   alpha = softmax over all words m of  s . W_s h_m
-        h~_t = tanh(c(s_t) + W_d s_t)
 
-    The next word is predicted from h~_t, the attentional vector of Luong, Pham and Manning (EMNLP 2015), with their
-    "general" score. The LSTM is fed the context vector of the step before, as in the paper's decoder (its Eq. 4);
-    their input feeding would be h~, which adds only a state that the LSTM has anyway. The encoder is not supervised.
+    with the "general" score of Luong, Pham and Manning (EMNLP 2015). The LSTM is fed the context vector of the step
+    before, as in the paper's decoder (its Eq. 4). The encoder is not supervised.
     """
 
     def __init__(self, config: IncrementalEncoderConfig):
@@ -48,7 +45,7 @@ class SequenceEncoder(StoryEncoder):
         self.story_lstm = ContextLSTM(config, has_context=False)
         self.lstm = ContextLSTM(config)
         self.attention = MultiSourceAttention(config)
-        self.attentional = nn.Linear(config.hidden_size, config.hidden_size, bias=False)
+        self.attentional = build_attentional(config)
 
     def encode(
         self, inputs: StoryInputs, output_attentions: bool | None = None, output_hidden_states: bool | None = None
@@ -71,19 +68,6 @@ class SequenceEncoder(StoryEncoder):
         )
         return encoded, None
 
-    def decode(
-        self,
-        word_ids: torch.Tensor,
-        state: LSTMState,
-        memory: AttentionMemory | None,
-        step_mask: torch.Tensor | None = None,
-        copies: CopyMemory | None = None,
-    ) -> RecurrenceOutput:
-        ending = super().decode(word_ids, state, memory, step_mask, copies)
-        contexts, ending.attention = self.attention(ending.states, memory)
-        ending.attentional = (contexts + self.attentional(ending.states)).tanh()
-        return ending
-
 
 class HierarchicalEncoder(StoryEncoder):
     """
@@ -93,8 +77,8 @@ class HierarchicalEncoder(StoryEncoder):
         u_i  = LSTM(u_i-1, h_i,last)
         s_t  = LSTM(s_{t-1}, e(y_{t-1}), c(s_{t-1})), from the sentence level's last state, in all layers
 
-    where c is [`HierarchicalAttention`] to words and sentences. The next word is predicted from s_t. A sentence
-    without words is skipped on both levels. The encoder is not supervised.
+    where c is [`HierarchicalAttention`] to words and sentences. A sentence without words is skipped on both levels.
+    The encoder is not supervised.
 
     With knowledge the context has a second source, the graph vectors of *all* words of the story: the paper's decoder
     can do with those of the last sentence because its encoder has carried the others along, which this one has not.
@@ -109,6 +93,7 @@ class HierarchicalEncoder(StoryEncoder):
         self.lstm = ContextLSTM(config)
         self.attention = HierarchicalAttention(config)
         self.knowledge = build_knowledge_encoder(config)
+        self.attentional = build_attentional(config)
 
     def encode(
         self, inputs: StoryInputs, output_attentions: bool | None = None, output_hidden_states: bool | None = None

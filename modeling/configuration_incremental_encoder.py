@@ -16,6 +16,7 @@ _MAX_LAYERS = 1000
 
 STORY_ENCODERS = ("incremental", "hierarchical", "sequence")
 KNOWLEDGE_ENCODERS = ("graph_attention", "contextual_attention", None)
+PREDICTION_VECTORS = ("attentional", "state")
 RECURRENCE_IMPLEMENTATIONS = ("fused", "eager")
 
 
@@ -42,6 +43,11 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
         knowledge (`str`, *optional*, defaults to `"contextual_attention"`):
             How a word's triples become its graph vector: `"graph_attention"`, `"contextual_attention"`, or `None` for
             the model that attends to hidden states only.
+        prediction_vector (`str`, *optional*):
+            What the next word is predicted from: `"state"`, the LSTM's state as in the paper's equations, or
+            `"attentional"`, a vector made of the state and of what it attends to after the step, as in the authors'
+            released code; the next sentence then attends to these vectors. By default `"attentional"` for
+            `story_encoder="sequence"`, else `"state"`.
         attend_empty_graphs (`bool`, *optional*, defaults to `True`):
             Whether knowledge attention also goes to words without triples, whose graph vector is zero: a way to read
             no knowledge. If not, it is shared among the words that have triples.
@@ -113,6 +119,7 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
     num_layers: int = 2
     story_encoder: str = "incremental"
     knowledge: str | None = "contextual_attention"
+    prediction_vector: str | None = None
     attend_empty_graphs: bool = True
     copy: bool = False
     num_copy_slots: int = 32
@@ -139,6 +146,8 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
     def __post_init__(self, **kwargs):
         if self.decoder_start_token_id is None:
             self.decoder_start_token_id = self.bos_token_id
+        if self.prediction_vector is None:
+            self.prediction_vector = "attentional" if self.story_encoder == "sequence" else "state"
         self._check_choices()
         self._check_sizes()
         self._check_ranges()
@@ -198,6 +207,7 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
         for name, choices in (
             ("story_encoder", STORY_ENCODERS),
             ("knowledge", KNOWLEDGE_ENCODERS),
+            ("prediction_vector", PREDICTION_VECTORS),
             ("recurrence_implementation", RECURRENCE_IMPLEMENTATIONS),
             ("attend_empty_graphs", (True, False)),
             ("copy", (True, False)),

@@ -31,6 +31,11 @@ The configuration chooses the system: `story_encoder` (this file's incremental e
 `knowledge` and `copy` (`copying.py`). `recurrence_implementation` chooses how a sentence is computed: `"eager"` is the
 loop in this file, `"fused"` the same as one operation (`fused_recurrence.py`), wherever it can be.
 
+With `prediction_vector="state"` the next word is predicted from the state s_t, as the paper's equations say. With
+`"attentional"` it is predicted from tanh(c(s_t) + W_d s_t), where the state *after* the step attends (Luong, Pham and
+Manning, EMNLP 2015), and the next sentence attends to these vectors instead of states. The authors' released code does
+the latter: clues reach the softmax in one step, and are passed on from sentence to sentence.
+
 What the paper leaves open, decided here:
 
 - **Symbols.** `input_ids` are words only. The encoder puts a start symbol before every sentence; supervised sentences
@@ -580,6 +585,8 @@ class StoryEncoder(nn.Module):
     main_input_name = "input_ids"
     lstm: ContextLSTM
     attention: nn.Module
+    # W_d, where words are predicted from the attentional vector.
+    attentional: nn.Linear | None = None
 
     def __init__(self, config: IncrementalEncoderConfig, copy_size: int | None = None):
         super().__init__()
@@ -620,7 +627,15 @@ class StoryEncoder(nn.Module):
         copies: CopyMemory | None = None,
     ) -> RecurrenceOutput:
         """Read word_ids [B, J] from `state` on, attending to `memory`; steps not in `step_mask` [B, J] do nothing."""
-        return self.recur(self.lstm, self.attention, self.embed(word_ids, copies), state, memory, step_mask)
+        output = self.recur(self.lstm, self.attention, self.embed(word_ids, copies), state, memory, step_mask)
+        if self.attentional is None:
+            return output
+        # The states after the steps attend: all steps at once, as the recurrence does not wait for it.
+        contexts, attention = self.attention(output.states, memory)
+        output.attentional = (contexts + self.attentional(output.states)).tanh()  # tanh(c(s_t) + W_d s_t)
+        if attention is not None:
+            output.attention = attention if step_mask is None else attention * step_mask[..., None, None]
+        return output
 
     def recur(
         self,
@@ -663,6 +678,7 @@ class IncrementalEncoder(StoryEncoder):
         self.lstm = ContextLSTM(config)
         self.attention = MultiSourceAttention(config)
         self.knowledge = build_knowledge_encoder(config)
+        self.attentional = build_attentional(config)
 
     def encode(
         self, inputs: StoryInputs, output_attentions: bool | None = None, output_hidden_states: bool | None = None
@@ -725,6 +741,12 @@ def _stack_attentions(
     steps = [nothing if sentence.attention is None else sentence.attention for sentence in sentences]
     sources = torch.stack(steps, dim=1).unbind(dim=3)
     return (*sources, torch.stack(triple_attentions, dim=1)) if triple_attentions else sources
+
+
+def build_attentional(config: IncrementalEncoderConfig) -> nn.Linear | None:
+    if config.prediction_vector != "attentional":
+        return None
+    return nn.Linear(config.hidden_size, config.hidden_size, bias=False)
 
 
 def build_story_encoder(config: IncrementalEncoderConfig) -> StoryEncoder:
