@@ -1,11 +1,11 @@
 """
-Make the model that comes with the package, from data that can't come with it:
+Train the model that comes with the package. Its data are not part of the package:
 
     python examples/default_model.py --stories rocstories/ --conceptnet conceptnet-assertions-5.7.0.csv.gz \\
-        --glove glove.6B.100d.txt --output default_model
+        --glove glove.6B.100d.txt --output_dir default_model
 
-Hours on one core. Stopped in whatever way, the same command goes on from where it was. The model is in OUTPUT/model:
-weights in half precision, tokenizer, knowledge, and a card with what was measured on validation and test stories.
+This takes hours on one core; the same command resumes after an interruption. The result, OUTPUT_DIR/model, has weights
+in half precision, the tokenizer with its knowledge, and a model card with validation and test metrics.
 """
 
 import argparse
@@ -16,19 +16,19 @@ import torch
 import yaml
 
 from hf_storyend import IncrementalEncoderForEndingGeneration, StoryEndingPipeline
-from hf_storyend.data.stories import embedded_stories
+from hf_storyend.data import PrepareOptions, prepare
+from hf_storyend.data.embedded import embedded_stories
 from hf_storyend.evaluation import EvaluateOptions, evaluate
-from hf_storyend.half_precision import save_compact
+from hf_storyend.half_precision import save_half_precision
 from hf_storyend.hub import render_card_of
 from hf_storyend.modeling import IncrementalEncoderTokenizer
-from hf_storyend.preparation import PreparationOptions, prepare
-from hf_storyend.training import TrainingOptions, TrainingRun
+from hf_storyend.training import TrainingOptions, TrainingRun, run_as_program
 
 NUM_SHOWN = 20
 
 
 def train(options: TrainingOptions, stop_after: int | None) -> Path:
-    """A run, or its first updates only; returns the directory of its best model so far."""
+    """Train for a whole run, or for `stop_after` updates; returns the directory of the best model."""
     with TrainingRun(options) as run:
         for update in run.updates():
             for batch in update.batches():
@@ -40,21 +40,22 @@ def train(options: TrainingOptions, stop_after: int | None) -> Path:
     return Path(options.output_dir)
 
 
-def train_all(recipe: dict, prepared: Path, output: Path) -> list[Path]:
+def train_all(recipe: dict, data_dir: Path, output_dir: Path) -> list[Path]:
     """
-    The runs of the recipe, each from the model of the one before; those that are done are not done again. Returns the
-    directories of their models.
+    Train all runs of the recipe, each from the weights of the previous one; finished runs are skipped.
+
+    Returns the directories of their models.
     """
     models: list[Path] = []
     for number, own in enumerate(recipe["runs"], start=1):
         settings = {**recipe["shared"], **own}
         stop_after = settings.pop("stop_after", None)
-        directory = output / f"run_{number}"
+        directory = output_dir / f"run_{number}"
         done = directory / "best" if stop_after else directory
         if not ((directory / f"checkpoint-{stop_after}").is_dir() or (directory / "metrics.json").is_file()):
             start = str(models[-1]) if models else None
             options = TrainingOptions(
-                prepared=str(prepared), output_dir=str(directory), model_name_or_path=start, **settings
+                data_dir=str(data_dir), output_dir=str(directory), model_name_or_path=start, **settings
             )
             done = train(options, stop_after)
         models.append(done)
@@ -62,27 +63,24 @@ def train_all(recipe: dict, prepared: Path, output: Path) -> list[Path]:
 
 
 def average(models: list[Path], output: Path, scale: float, shift: float) -> None:
-    """
-    A model whose weights are the mean of those of several that were trained on from one another. The scores of words
-    that are generated, not copied, are multiplied by `scale` and raised by `shift`.
-    """
-    networks = [IncrementalEncoderForEndingGeneration.from_pretrained(path, dtype=torch.float32) for path in models]
-    weights = [network.state_dict() for network in networks]
-    mean = {name: torch.stack([one[name] for one in weights]).mean(dim=0) for name in weights[-1]}
+    """Save the mean of several models' weights; logits of generated, not copied, tokens become scale * x + shift."""
+    loaded = [IncrementalEncoderForEndingGeneration.from_pretrained(path, dtype=torch.float32) for path in models]
+    weights = [model.state_dict() for model in loaded]
+    mean = {name: torch.stack([each[name] for each in weights]).mean(dim=0) for name in weights[-1]}
     mean["lm_head.weight"] *= scale
     mean["lm_head.bias"] = scale * mean["lm_head.bias"] + shift
-    networks[-1].load_state_dict(mean)
-    networks[-1].save_pretrained(output)
+    loaded[-1].load_state_dict(mean)
+    loaded[-1].save_pretrained(output)
     IncrementalEncoderTokenizer.from_pretrained(models[-1]).save_pretrained(output)
 
 
-def describe_runs(recipe: dict, output: Path) -> str:
-    """What the card's table, which is about the last run, does not tell."""
+def describe_runs(recipe: dict, output_dir: Path) -> str:
+    """Describe all runs for the model card, whose table covers only the last one."""
     num_updates, num_epochs, num_seconds = [], 0.0, 0.0
     for number, run in enumerate(recipe["runs"], start=1):
-        lines = (output / f"run_{number}" / "train_log.jsonl").read_text(encoding="utf-8").splitlines()
+        lines = (output_dir / f"run_{number}" / "train_log.jsonl").read_text(encoding="utf-8").splitlines()
         entries = [json.loads(line) for line in lines]
-        # The trainer may have gone on for some updates before it was stopped.
+        # The log may go on for some updates after the checkpoint.
         num_steps = run.get("stop_after") or entries[-1]["step"]
         last = [entry for entry in entries if entry["step"] <= num_steps][-1]
         num_updates.append(f"{last['step']:,}")
@@ -98,9 +96,9 @@ def describe_runs(recipe: dict, output: Path) -> str:
     )
 
 
-def measure(model: Path, prepared: Path, cloze: str | None, last_run: Path, output: Path) -> dict[str, float]:
-    """What the card tells, into the directory of the model it is about: facts of the last run, validation and test."""
-    stories = {"model": str(model), "data_dir": str(prepared)}
+def measure(model: Path, data_dir: Path, cloze: str | None, last_run: Path, output: Path) -> dict[str, float]:
+    """Evaluate on validation and test stories, and write what the model card needs; returns the test metrics."""
+    stories = {"model": str(model), "data_dir": str(data_dir)}
     validation = evaluate(EvaluateOptions(**stories, split="validation", bootstrap_samples=0))
     facts = json.loads((last_run / "metrics.json").read_text(encoding="utf-8"))["run"]
     measured = {"run": facts, "validation": validation.metrics}
@@ -110,7 +108,7 @@ def measure(model: Path, prepared: Path, cloze: str | None, last_run: Path, outp
 
 
 def write_card(model: Path, measured: Path, runs: str) -> None:
-    """The card that the numbers make, with endings that nobody picked: those of the first embedded stories."""
+    """Write the model card, with the endings of the first embedded stories."""
     stories = embedded_stories()[:NUM_SHOWN]
     pipeline = StoryEndingPipeline(
         model=IncrementalEncoderForEndingGeneration.from_pretrained(model),
@@ -131,26 +129,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
     parser.add_argument("--stories", required=True, help="what `storyend prepare --stories` takes")
     parser.add_argument("--conceptnet", required=True, nargs="+", help="files with triples")
-    parser.add_argument("--glove", required=True, help="word vectors, of 100 numbers to stay small")
-    parser.add_argument("--cloze", help="Story Cloze file, to answer its questions, too")
+    parser.add_argument("--glove", required=True, help="word vectors of 100 dimensions")
+    parser.add_argument("--cloze", help="Story Cloze file, for its accuracy")
     parser.add_argument("--recipe", default=Path(__file__).with_suffix(".yaml"), type=Path, help="options of the runs")
-    parser.add_argument("--output", default=Path("default_model"), type=Path, help="directory for all that is made")
+    parser.add_argument("--output_dir", default=Path("default_model"), type=Path, help="directory for all results")
     arguments = parser.parse_args()
     recipe = yaml.safe_load(arguments.recipe.read_text(encoding="utf-8"))
 
-    # The card names the stories after this directory.
-    prepared, model = arguments.output / Path(arguments.stories).stem, arguments.output / "model"
-    sources = PreparationOptions(
-        stories=arguments.stories, conceptnet=tuple(arguments.conceptnet), glove=arguments.glove
-    )
-    prepare(sources, prepared)
-    runs, averaged = train_all(recipe, prepared, arguments.output), arguments.output / "averaged"
+    output_dir = arguments.output_dir
+    # The model card names the data after this directory.
+    data_dir, averaged, model = (output_dir / name for name in (Path(arguments.stories).stem, "averaged", "model"))
+    sources = {"stories": arguments.stories, "conceptnet": tuple(arguments.conceptnet), "glove": arguments.glove}
+    prepare(PrepareOptions(output_dir=str(data_dir), **sources))
+    runs = train_all(recipe, data_dir, output_dir)
     average([runs[number - 1] for number in recipe["averaged_runs"]], averaged, **recipe["calibration"])
-    save_compact(averaged, model, **recipe["generation"])
-    metrics = measure(model, prepared, arguments.cloze, runs[-1], averaged)
-    write_card(model, averaged, describe_runs(recipe, arguments.output))
+    save_half_precision(averaged, model, **recipe["generation"])
+    metrics = measure(model, data_dir, arguments.cloze, runs[-1], averaged)
+    write_card(model, averaged, describe_runs(recipe, output_dir))
     print(json.dumps(metrics, indent=1))
 
 
 if __name__ == "__main__":
-    main()
+    run_as_program(main)

@@ -1,22 +1,19 @@
 """
-Endings, and why, from the model that comes with the package:
+Generate and explain endings with the model that comes with the package:
 
     python examples/quickstart.py
 
-Where to go from here: `examples/train.py` trains a model of one's own, `storyend demo` shows all of this in a browser.
+Next: `examples/train.py` trains a model, `storyend demo` opens an interactive demo in a browser.
 """
-
-from transformers import pipeline
 
 import hf_storyend
 from hf_storyend.pretrained import EXAMPLE_STORIES
 
 
 def main() -> None:
-    # Three lines: a model, a story, an ending.
-    model = hf_storyend.IncrementalEncoderForEndingGeneration.from_pretrained(hf_storyend.default_model())
-    tokenizer = hf_storyend.IncrementalEncoderTokenizer.from_pretrained(hf_storyend.default_model())
-    write = pipeline("story-ending", model=model, tokenizer=tokenizer)
+    # A model, a story, an ending.
+    model, tokenizer = hf_storyend.load()
+    write = hf_storyend.StoryEndingPipeline(model=model, tokenizer=tokenizer)
     for story in EXAMPLE_STORIES:
         (best,) = write(story)
         print(f"{story}\n  -> {best['ending']}")
@@ -24,11 +21,11 @@ def main() -> None:
             print(f"     {triple['weight']:6.1%}  {triple['head']} {triple['relation']} {triple['tail']}")
         print()
 
-    # Any way of writing that `generate()` has.
-    for drawn in write(EXAMPLE_STORIES[0], do_sample=True, num_beams=1, num_return_sequences=3):
-        print(f"drawn at random: {drawn['ending']}")
+    # Any decoding method of `generate()`.
+    for sample in write(EXAMPLE_STORIES[0], do_sample=True, num_beams=1, num_return_sequences=3):
+        print(f"sampled: {sample['ending']}")
 
-    # Knowledge of one's own, and what each word of the ending read.
+    # Additional knowledge, and an explanation of the ending.
     tokenizer.add_triples([("smoke", "Causes", "alarm")])
     print(f"\n{hf_storyend.explain(model, tokenizer, EXAMPLE_STORIES[0]).to_markdown()}")
 

@@ -1,11 +1,11 @@
 """
-The same model with transformers' own `Seq2SeqTrainer`, for those who have a pipeline around it.
+Train with transformers' own `Seq2SeqTrainer`, for existing training pipelines.
 
     python examples/train_with_trainer.py --output_dir my_model --num_train_epochs 5
-    python examples/train_with_trainer.py --prepared prepared --output_dir my_model --max_steps 1000
+    python examples/train_with_trainer.py --data_dir prepared --output_dir my_model --max_steps 1000
 
-All options of `Seq2SeqTrainingArguments` work. `examples/train.py` adds exact resuming, buckets of like length and the
-loss of the paper over several processes; here the Trainer decides.
+All options of `Seq2SeqTrainingArguments` work. `examples/train.py` adds bit-exact resuming, batches grouped by length
+and a loss that does not depend on the number of processes.
 """
 
 from dataclasses import dataclass, field
@@ -19,15 +19,17 @@ from hf_storyend.training import TrainingOptions, build_model, load_training_dat
 
 @dataclass
 class StoryArguments:
-    """What the Trainer does not know of."""
+    """Options that the Trainer does not have."""
 
-    prepared: str | None = field(default=None, metadata={"help": "Made by `storyend prepare`; default: embedded."})
+    data_dir: str | None = field(
+        default=None, metadata={"help": "Directory written by `storyend prepare`; default: the embedded stories."}
+    )
     system: str = field(default="ie-msa-ca", metadata={"help": "`storyend systems` lists them."})
 
 
 @dataclass
 class EndingArguments(Seq2SeqTrainingArguments):
-    """The Trainer's arguments, with defaults that suit the embedded stories."""
+    """The Trainer's arguments with defaults for the embedded stories."""
 
     output_dir: str = "trained_with_trainer"
     learning_rate: float = 2e-3
@@ -42,7 +44,7 @@ class EndingArguments(Seq2SeqTrainingArguments):
 def main() -> None:
     parser = HfArgumentParser((StoryArguments, EndingArguments), description=__doc__.strip().splitlines()[0])
     chosen, arguments = parser.parse_args_into_dataclasses()
-    options = TrainingOptions(prepared=chosen.prepared, system=chosen.system, seed=arguments.seed)
+    options = TrainingOptions(data_dir=chosen.data_dir, system=chosen.system, seed=arguments.seed)
     data = load_training_data(options)
     stories, tokenised = data.validation
 

@@ -1,4 +1,4 @@
-"""`examples/default_model.py` on data small enough for a test: run, stopped between its parts, and run again."""
+"""`examples/default_model.py` on small data, run twice."""
 
 import json
 import subprocess
@@ -11,6 +11,7 @@ import yaml
 from safetensors.torch import load_file
 
 from hf_storyend import IncrementalEncoderForEndingGeneration
+from hf_storyend.training import TrainingOptions
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -38,9 +39,9 @@ def sources(tmp_path):
 
 
 @pytest.mark.slow
-def test_it_makes_a_compact_model_with_its_card_and_does_nothing_twice(sources):
+def test_model_and_card_are_written_and_finished_runs_are_skipped(sources):
     command = [sys.executable, str(EXAMPLES / "default_model.py"), "--stories", "embedded"]
-    command += ["--conceptnet", "triples.tsv", "--glove", "glove.txt", "--recipe", "recipe.yaml", "--output", "made"]
+    command += ["--conceptnet", "triples.tsv", "--glove", "glove.txt", "--recipe", "recipe.yaml", "--output_dir", "made"]
     first = subprocess.run(command, cwd=sources, capture_output=True, text=True)
     assert first.returncode == 0, first.stderr
     model = IncrementalEncoderForEndingGeneration.from_pretrained(sources / "made" / "model")
@@ -61,7 +62,11 @@ def test_it_makes_a_compact_model_with_its_card_and_does_nothing_twice(sources):
     assert numbers[0]["perplexity"] == numbers[1]["perplexity"]
 
 
-def test_the_recipe_of_the_package_s_model_can_be_read():
+def test_the_recipe_of_the_package_s_model_is_valid():
     recipe = yaml.safe_load((EXAMPLES / "default_model.yaml").read_text())
     assert [run["system"] for run in recipe["runs"]] == ["ie-msa-ca", *["ie-msa-ca-copy"] * 6]
+    for run in recipe["runs"]:
+        settings = {**recipe["shared"], **run}
+        settings.pop("stop_after", None)
+        TrainingOptions(**settings)
     assert set(recipe["averaged_runs"]) <= set(range(1, len(recipe["runs"]) + 1))

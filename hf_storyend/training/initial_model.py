@@ -17,12 +17,14 @@ logger = logging.getLogger(__name__)
 
 # Taken from the model to start from, unless the options say otherwise.
 _INHERITED = ("hidden_size", "num_layers", "embedding_size", "attend_empty_graphs")
-# Option: entry of the model's configuration. The one place where the two names differ.
-LOSS_SETTINGS = {
-    "encoder_loss_weight": "encoder_loss_weight",
-    "encoder_loss_sampling_ratio": "encoder_loss_share",
-    "num_sampled_classes": "num_negatives",
-}
+# Always those of the options.
+_CHOSEN = (
+    "dropout",
+    "tie_word_embeddings",
+    "encoder_loss_weight",
+    "encoder_loss_sampling_ratio",
+    "num_sampled_classes",
+)
 # Weights with one row per token or relation: rows are matched by name, so that vocabularies may differ.
 _TOKEN_WEIGHTS = ("encoder.embed_tokens.weight", "lm_head.weight", "lm_head.bias")
 _RELATION_WEIGHTS = ("encoder.knowledge.embed_relations.weight",)
@@ -90,15 +92,13 @@ def _build_config(
     options: TrainingOptions, prepared: IncrementalEncoderConfig, trained: IncrementalEncoderConfig | None
 ) -> IncrementalEncoderConfig:
     inherited = {} if trained is None else {name: getattr(trained, name) for name in _INHERITED}
-    chosen = {name: getattr(options, name) for name in _INHERITED if getattr(options, name) is not None}
+    overridden = {name: getattr(options, name) for name in _INHERITED if getattr(options, name) is not None}
     settings: dict[str, Any] = {
         **prepared.to_dict(),
         **inherited,
         **find_system(options.system).settings,
-        **chosen,
-        "dropout": options.dropout,
-        "tie_word_embeddings": options.tie_word_embeddings,
-        **{entry: getattr(options, name) for name, entry in LOSS_SETTINGS.items()},
+        **overridden,
+        **{name: getattr(options, name) for name in _CHOSEN},
     }
     return IncrementalEncoderConfig(**settings)
 

@@ -16,7 +16,6 @@ from transformers import AutoModel, AutoTokenizer
 from hf_storyend.systems import SYSTEMS
 from hf_storyend.training import NonFiniteLoss, TrainingOptions, TrainingRun, train
 from hf_storyend.training import run as training_run
-from hf_storyend.training.initial_model import LOSS_SETTINGS
 
 
 def events(options: TrainingOptions) -> list[dict]:
@@ -181,7 +180,7 @@ def test_the_paper_s_recipe_trains(prepared, tmp_path, num_sampled_classes):
     perplexities = [event["eval_perplexity"] for event in events(options) if "eval_perplexity" in event]
     assert losses[-1] < losses[0] and perplexities[1] < perplexities[0]
     model = AutoModel.from_pretrained(options.output_dir)
-    assert getattr(model.config, LOSS_SETTINGS["num_sampled_classes"]) == num_sampled_classes
+    assert model.config.num_sampled_classes == num_sampled_classes
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
