@@ -1,170 +1,66 @@
-"""All that the scores of a sample say, as numbers that JSON can hold."""
+"""The report of an annotation: scores, agreement and tests as numbers, as a Markdown page and as a figure."""
 
 from __future__ import annotations
 
-import importlib
-import math
+import json
+import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from itertools import combinations
-from statistics import median
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
+from .judgements import Judgements
+from .rubric import ERROR_TYPES, METRICS, SCORES
 from .sampling import Sample
-from .sheets import ERROR_TYPES, METRICS, SCORES, Judgement, Judgements
+from .statistics import (
+    Votes,
+    agreement_shares,
+    error_table,
+    fleiss_kappa,
+    import_extra,
+    majority_vote,
+    mean_and_interval,
+    sign_tests,
+)
 
-
-def statistics_library(name: str) -> Any:
-    """A module of scipy, statsmodels or matplotlib, loaded when it is used."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise ImportError(
-            f"The report of an annotation needs {name.split('.')[0]}. "
-            'Install it with `pip install "hf_storyend[evaluation]"`.'
-        ) from error
-
-
-def majority_vote(scores: Sequence[int]) -> int:
-    """
-    The score most annotators gave. Where two or three scores are equally frequent, the median of all: of 0, 1 and 2
-    that is 1. The number of annotators is odd, so the median is a score.
-    """
-    counts = Counter(scores)
-    most = max(counts.values())
-    winners = [score for score, count in counts.items() if count == most]
-    return winners[0] if len(winners) == 1 else int(median(scores))
-
-
-def agreement_shares(rows: Sequence[Sequence[int]]) -> dict[int, float]:
-    """For every n, most first: the share of endings to which n annotators, and no more, gave the same score."""
-    num_annotators = len(rows[0])
-    sizes = Counter(max(Counter(row).values()) for row in rows)
-    # Three annotators can all differ; of more than three, two must agree.
-    least = math.ceil(num_annotators / len(SCORES))
-    return {size: sizes[size] / len(rows) for size in range(num_annotators, least - 1, -1)}
-
-
-def fleiss_kappa(rows: Sequence[Sequence[int]]) -> float | None:
-    """Agreement beyond chance; None where it is not defined: one annotator, or the same score everywhere."""
-    if len(rows[0]) < 2 or len({score for row in rows for score in row}) < 2:
-        return None
-    inter_rater = statistics_library("statsmodels.stats.inter_rater")
-    table, _ = inter_rater.aggregate_raters(rows, n_cat=len(SCORES))
-    return float(inter_rater.fleiss_kappa(table))
-
-
-_BAD_MEAN = 1
-
-
-@dataclass(frozen=True)
-class ErrorTable:
-    """How many endings are bad, and of how many of these each kind of error was named most often."""
-
-    num_bad: int
-    num_by_type: dict[str, int]
-    num_undecided: int
-
-
-def is_bad(judgements: Sequence[Judgement]) -> bool:
-    """Whether the annotators' mean score is 1 or less in at least one metric."""
-    totals = (sum(judgement.scores[metric.name] for judgement in judgements) for metric in METRICS)
-    return any(total <= _BAD_MEAN * len(judgements) for total in totals)
-
-
-def error_type(judgements: Sequence[Judgement]) -> str | None:
-    """The kind that most annotators named; None where nobody named one or two are equally frequent."""
-    named = Counter(judgement.error_type for judgement in judgements if judgement.error_type is not None)
-    most = named.most_common(2)
-    if not most or (len(most) == 2 and most[0][1] == most[1][1]):
-        return None
-    return most[0][0]
-
-
-def error_table(endings: Sequence[Sequence[Judgement]]) -> ErrorTable:
-    """Count the bad ones among a system's endings by kind of error."""
-    types = Counter(error_type(judgements) for judgements in endings if is_bad(judgements))
-    return ErrorTable(types.total(), {kind.name: types[kind.name] for kind in ERROR_TYPES}, types[None])
-
-
-Votes = dict[str, list[int]]  # system -> its final score of each story, in the order of the stories
-
-
-@dataclass(frozen=True)
-class SignTest:
-    """
-    A sign test over stories. Stories where both systems score the same don't count; `p_value` is None where no other
-    is left. `holm` is the p-value corrected for all pairs of systems that were compared.
-    """
-
-    system: str
-    other: str
-    wins: int
-    losses: int
-    ties: int
-    p_value: float | None
-    holm: float | None
-
-
-def mean_and_interval(scores: Sequence[int], seed: int = 0) -> tuple[float, float, float]:
-    """The mean score, and where it lies in 95 of 100 samples of stories like these (bootstrap)."""
-    mean = sum(scores) / len(scores)
-    if len(set(scores)) == 1:
-        return mean, mean, mean
-    numpy, stats = statistics_library("numpy"), statistics_library("scipy.stats")
-    interval = stats.bootstrap((numpy.asarray(scores),), numpy.mean, method="percentile", rng=seed).confidence_interval
-    return mean, float(interval.low), float(interval.high)
-
-
-def sign_tests(votes: Votes) -> list[SignTest]:
-    """All pairs of systems, two-sided; of a pair, the one with more wins is named first."""
-    tests = [_sign_test(one, two, votes) for one, two in combinations(votes, 2)]
-    p_values = [test["p_value"] for test in tests if test["p_value"] is not None]
-    corrected = iter(_holm(p_values))
-    return [SignTest(**test, holm=None if test["p_value"] is None else next(corrected)) for test in tests]
-
-
-def _sign_test(one: str, two: str, votes: Votes) -> dict[str, Any]:
-    differences = [first - second for first, second in zip(votes[one], votes[two], strict=True)]
-    wins, losses = sum(value > 0 for value in differences), sum(value < 0 for value in differences)
-    if losses > wins:
-        one, two, wins, losses = two, one, losses, wins
-    num_decided = wins + losses
-    p_value = None
-    if num_decided:
-        p_value = float(statistics_library("scipy.stats").binomtest(wins, num_decided, 0.5).pvalue)
-    ties = len(differences) - num_decided
-    return {"system": one, "other": two, "wins": wins, "losses": losses, "ties": ties, "p_value": p_value}
-
-
-def _holm(p_values: Sequence[float]) -> list[float]:
-    if not p_values:
-        return []
-    multitest = statistics_library("statsmodels.stats.multitest")
-    return [float(value) for value in multitest.multipletests(p_values, method="holm")[1]]
-
-
-# From good to bad, grammar first.
+# Grammar first, from good to bad.
 JOINT_SCORES = [f"{grammar}-{logicality}" for grammar in reversed(SCORES) for logicality in reversed(SCORES)]
+
+_SCORES_NOTE = (
+    "Means of majority votes, or of medians where there is no majority; "
+    "in brackets the 95 % bootstrap interval over stories."
+)
+_JOINT_NOTE = "*a-b*: share of endings with *a* for grammar and *b* for logicality."
+_AGREEMENT_NOTE = "*n/m*: share of endings to which *n* of *m* annotators gave the same score."
+_SIGN_NOTE = (
+    "Over stories, two-sided, without ties. *p (Holm)* is corrected for all pairs of systems in the same metric."
+)
+_ERRORS_NOTE = (
+    "Bad endings: mean score of 1 or less in at least one metric. Of these, the type of error that most annotators "
+    "named; undecided if none was named or two were equally frequent."
+)
+
+_COLORS = {"grammar": "#8fb3d9", "logicality": "#f2b36b"}
+_BAR_HEIGHT = 0.38
 
 
 def build_report(sample: Sample, judgements: Judgements) -> dict[str, Any]:
-    """Scores, joint scores, agreement, sign tests and kinds of error of every system."""
+    """Return mean and joint scores, agreement, sign tests and types of error, ready for JSON."""
     votes = {metric.name: _votes(sample, judgements, metric.name) for metric in METRICS}
     return {
         "sample": sample.id,
         "num_stories": len(sample.stories),
         "num_endings": len(sample.items),
         "num_annotators": sample.num_annotators,
-        "systems": {system: _system(sample, judgements, votes, system) for system in sample.systems},
-        "agreement": {metric.name: _agreement(judgements, metric.name) for metric in METRICS},
+        "systems": {system: _system_report(sample, judgements, votes, system) for system in sample.systems},
+        "agreement": {metric.name: _agreement_report(judgements, metric.name) for metric in METRICS},
         "sign_tests": {name: [asdict(test) for test in sign_tests(by_system)] for name, by_system in votes.items()},
     }
 
 
 def _votes(sample: Sample, judgements: Judgements, metric: str) -> Votes:
-    """The majority's scores by system and story; a sign test pairs them by story."""
+    """Return the majority votes by system, in the order of the stories, which pairs them for sign tests."""
     by_system: Votes = {system: [] for system in sample.systems}
     for item in sorted(sample.items, key=lambda item: item.story):
         scores = [judgement.scores[metric] for judgement in judgements[item.id]]
@@ -172,24 +68,162 @@ def _votes(sample: Sample, judgements: Judgements, metric: str) -> Votes:
     return by_system
 
 
-def _system(sample: Sample, judgements: Judgements, votes: dict[str, Votes], system: str) -> dict[str, Any]:
+def _system_report(sample: Sample, judgements: Judgements, votes: dict[str, Votes], system: str) -> dict[str, Any]:
     report: dict[str, Any] = {}
     for name, by_system in votes.items():
         mean, low, high = mean_and_interval(by_system[system])
         report[name] = {"mean": mean, "low": low, "high": high}
-    pairs = Counter(f"{grammar}-{logicality}" for grammar, logicality in zip(*_scores_of(votes, system), strict=True))
+    grammar, logicality = votes["grammar"][system], votes["logicality"][system]
+    pairs = Counter(f"{first}-{second}" for first, second in zip(grammar, logicality, strict=True))
     report["joint"] = {pair: pairs[pair] / len(sample.stories) for pair in JOINT_SCORES}
     endings = [judgements[item.id] for item in sample.items if item.system == system]
     report["errors"] = asdict(error_table(endings))
     return report
 
 
-def _scores_of(votes: dict[str, Votes], system: str) -> tuple[list[int], list[int]]:
-    return votes["grammar"][system], votes["logicality"][system]
-
-
-def _agreement(judgements: Judgements, metric: str) -> dict[str, Any]:
+def _agreement_report(judgements: Judgements, metric: str) -> dict[str, Any]:
     rows = [[judgement.scores[metric] for judgement in each] for each in judgements.values()]
     num_annotators = len(rows[0])
     shares = {f"{size}/{num_annotators}": share for size, share in agreement_shares(rows).items()}
     return {"shares": shares, "fleiss_kappa": fleiss_kappa(rows)}
+
+
+def write_report(report: dict[str, Any], output_dir: Path) -> None:
+    """Write `report.json`, `report.md` and the figure `scores.png`."""
+    output_dir.mkdir(parents=True, exist_ok=True)
+    (output_dir / "report.json").write_text(report_json(report) + "\n", encoding="utf-8")
+    (output_dir / "report.md").write_text(describe_report(report), encoding="utf-8")
+    draw_scores(report, output_dir / "scores.png")
+
+
+def report_json(report: dict[str, Any]) -> str:
+    """Return the report as JSON."""
+    return json.dumps(report, indent=1, ensure_ascii=False)
+
+
+def describe_report(report: dict[str, Any]) -> str:
+    """Return the report as a Markdown page."""
+    lines = [
+        "# Human evaluation",
+        "",
+        f"{report['num_endings']:,} endings of {report['num_stories']:,} stories, each scored by "
+        f"{report['num_annotators']} annotator{'s' if report['num_annotators'] > 1 else ''} "
+        f"with 0, 1 or 2 (`{report['sample']}`).",
+        *_section("Scores", _scores_table(report), _SCORES_NOTE),
+        *_section("Grammar and logicality together", _joint_table(report), _JOINT_NOTE),
+        *_section("Agreement", _agreement_table(report), _AGREEMENT_NOTE),
+        *_section("Sign tests", _sign_tests_table(report), _SIGN_NOTE),
+        *_section("Types of error", _errors_table(report), _ERRORS_NOTE),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _section(title: str, table: list[str], note: str) -> list[str]:
+    return ["", f"## {title}", "", *(table or ["There is only one system."]), "", note]
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    lines = [header, ["---"] * len(header), *rows]
+    return ["| " + " | ".join(cells) + " |" for cells in lines]
+
+
+def _escape(name: str) -> str:
+    """Escape a name for Markdown."""
+    return re.sub(r"([\\`*<|\[])", r"\\\1", name)
+
+
+def _scores_table(report: dict[str, Any]) -> list[str]:
+    def cell(score: dict[str, float]) -> str:
+        return f"{score['mean']:.2f} ({score['low']:.2f} to {score['high']:.2f})"
+
+    rows = [
+        [_escape(name), *(cell(system[metric.name]) for metric in METRICS)]
+        for name, system in report["systems"].items()
+    ]
+    return _table(["system", *(metric.name for metric in METRICS)], rows)
+
+
+def _joint_table(report: dict[str, Any]) -> list[str]:
+    rows = [
+        [_escape(name), *(f"{system['joint'][pair]:.1%}" for pair in JOINT_SCORES)]
+        for name, system in report["systems"].items()
+    ]
+    return _table(["system", *JOINT_SCORES], rows)
+
+
+def _agreement_table(report: dict[str, Any]) -> list[str]:
+    shares = list(report["agreement"][METRICS[0].name]["shares"])
+    rows = [
+        [name, *(f"{agreement['shares'][size]:.1%}" for size in shares), _number(agreement["fleiss_kappa"], 2)]
+        for name, agreement in report["agreement"].items()
+    ]
+    return _table(["metric", *shares, "Fleiss' kappa"], rows)
+
+
+def _sign_tests_table(report: dict[str, Any]) -> list[str]:
+    rows = [
+        [
+            metric,
+            f"{_escape(test['system'])} vs. {_escape(test['other'])}",
+            *(str(test[count]) for count in ("wins", "losses", "ties")),
+            _number(test["p_value"], 4),
+            _number(test["holm"], 4),
+        ]
+        for metric, tests in report["sign_tests"].items()
+        for test in tests
+    ]
+    header = ["metric", "systems", "wins", "losses", "ties", "p", "p (Holm)"]
+    return _table(header, rows) if rows else []
+
+
+def _errors_table(report: dict[str, Any]) -> list[str]:
+    rows = []
+    for name, system in report["systems"].items():
+        errors = system["errors"]
+        counts = [*errors["num_by_type"].values(), errors["num_undecided"]]
+        rows.append([_escape(name), str(errors["num_bad"]), *(_share(count, errors["num_bad"]) for count in counts)])
+    titles = [kind.title.lower() for kind in ERROR_TYPES]
+    return _table(["system", "bad endings", *titles, "undecided"], rows)
+
+
+def _share(count: int, total: int) -> str:
+    return f"{count / total:.1%} ({count})" if total else "-"
+
+
+def _number(value: float | None, digits: int) -> str:
+    if value is None:
+        return "not defined"
+    smallest = 10**-digits
+    return f"< {smallest}" if 0 < value < smallest else f"{value:.{digits}f}"
+
+
+def draw_scores(report: dict[str, Any], path: Path) -> None:
+    """Draw the mean scores as bars with 95 % intervals, in the format of the file's suffix."""
+    # Without pyplot, which looks for a display.
+    num_systems = len(report["systems"])
+    figure = import_extra("matplotlib.figure").Figure(figsize=(7, 1.4 + 0.62 * num_systems), layout="constrained")
+    axes = figure.subplots()
+    for index, metric in enumerate(METRICS):
+        _draw_metric(axes, report, metric.name, (index - (len(METRICS) - 1) / 2) * _BAR_HEIGHT)
+    # Matplotlib reads dollar signs as mathematics.
+    axes.set_yticks(range(num_systems), [name.replace("$", r"\$") for name in report["systems"]])
+    axes.invert_yaxis()
+    axes.set_xlim(SCORES[0], SCORES[-1])
+    axes.set_xlabel(f"mean score and its 95 % interval, {report['num_stories']:,} stories")
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside upper center", ncols=len(METRICS), frameon=False)
+    figure.savefig(path, dpi=150)
+
+
+def _draw_metric(axes: Any, report: dict[str, Any], metric: str, offset: float) -> None:
+    scores = [system[metric] for system in report["systems"].values()]
+    means = [score["mean"] for score in scores]
+    below = [score["mean"] - score["low"] for score in scores]
+    above = [score["high"] - score["mean"] for score in scores]
+    positions = [index + offset for index in range(len(scores))]
+    # A bar of full length touches the edge: its interval must not be clipped.
+    style = {"capsize": 3, "ecolor": "#555555", "color": _COLORS[metric], "error_kw": {"clip_on": False}}
+    axes.barh(positions, means, _BAR_HEIGHT, xerr=[below, above], label=metric, **style)
+    for position, mean in zip(positions, means, strict=True):
+        # At the start of the bar, where no interval crosses the text.
+        axes.text(0.02, position, f"{mean:.2f}", va="center", fontsize=8)

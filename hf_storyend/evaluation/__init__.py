@@ -6,7 +6,8 @@ from ..lazy import lazy_exports
 
 if TYPE_CHECKING:
     from .likelihood import cloze_accuracy
-    from .loading import load_split, name_systems, read_endings
+    from .loading import load_split, read_endings
+    from .naming import name_systems
     from .options import EvaluateOptions, EvaluationOptions, ScoreOptions
     from .results import METRIC_TITLES, Evaluation, compare_in_table, save_evaluation
     from .run import endings_files, evaluate, evaluate_model, score
@@ -28,7 +29,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "evaluate": ".run",
         "evaluate_model": ".run",
         "load_split": ".loading",
-        "name_systems": ".loading",
+        "name_systems": ".naming",
         "read_endings": ".loading",
         "save_evaluation": ".results",
         "score": ".run",

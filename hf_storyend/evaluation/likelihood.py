@@ -16,7 +16,7 @@ from torch.nn import functional
 from ..data.batching import tokenise_stories
 from ..data.stories import STORY_FEATURES
 from ..modeling import IncrementalEncoderTokenizer
-from ..modeling.copying import merge_slots
+from ..modeling.copying import merge_oov_logits
 from ..modeling.losses import IGNORED
 from .distributed import Batch, map_stories
 from .sampled_perplexity import SampledClasses, sampled_perplexities
@@ -68,7 +68,7 @@ def _target_logits(model: Any, batch: Batch) -> tuple[torch.Tensor, torch.Tensor
     if model.config.copy:
         # Comparable with systems that can't copy: every out-of-vocabulary word counts as the unknown token.
         vocab_size, unknown = model.config.vocab_size, model.config.unk_token_id
-        logits = merge_slots(logits, vocab_size, unknown)
+        logits = merge_oov_logits(logits, vocab_size, unknown)
         targets = targets.masked_fill(targets >= vocab_size, unknown)
     return logits, targets, stories
 

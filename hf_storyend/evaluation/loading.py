@@ -99,31 +99,3 @@ def _check_context(record: dict[str, Any], context: Sequence[str]) -> None:
 
 def _comparable(sentence: Any) -> list[str] | None:
     return tokenize(sentence) if isinstance(sentence, str) else None
-
-
-def name_systems(paths: Sequence[Path], names: Sequence[str] = (), *, are_directories: bool = False) -> list[str]:
-    """
-    Name the systems whose endings are in these files.
-
-    Without `names`, a system is called like its file or, where files have the same name, like the nearest directories
-    above them that all differ: `seq2seq/test/endings.jsonl` and `ie/test/endings.jsonl` are `seq2seq` and `ie`.
-
-    Args:
-        paths: The files.
-        names: A name for each file.
-        are_directories: Whether the names must be valid as names of directories.
-    """
-    names = list(names) or _names_of_files(paths)
-    if len(names) != len(paths) or len(set(names)) < len(names):
-        raise ValueError(f"`name` must give {len(paths)} different names, one for each file; got {names}.")
-    if are_directories and any(Path(name).name != name for name in names):
-        raise ValueError(f"`name` must be names that can be directories inside `output_dir`; got {names}.")
-    return names
-
-
-def _names_of_files(paths: Sequence[Path]) -> list[str]:
-    levels = zip(*((path.stem, *(folder.name for folder in path.resolve().parents)) for path in paths), strict=False)
-    for names in levels:
-        if len(set(names)) == len(paths) and all(names):
-            return list(names)
-    return [path.stem for path in paths]

@@ -28,7 +28,8 @@ from ..modeling import IncrementalEncoderTokenizer
 from ..pretrained import find_model, load, register
 from .distributed import Batch, map_stories
 from .likelihood import Likelihood, batch_likelihoods, cloze_accuracy, perplexity_ratio, sampled_metrics
-from .loading import first_stories, load_split, name_systems, read_endings
+from .loading import first_stories, load_split, read_endings
+from .naming import name_systems
 from .options import EvaluateOptions, EvaluationOptions, ScoreOptions
 from .results import Evaluation, save_evaluation
 from .sampled_perplexity import SampledClasses
@@ -100,7 +101,7 @@ def score(options: ScoreOptions | None = None) -> dict[str, Evaluation]:
     stories = first_stories(stories, options.max_stories)
     baseline = read_endings(options.baseline, stories, options.max_stories) if options.baseline else None
     with endings_files(options.endings, options.data_dir, options.split, options.max_stories) as files:
-        names = name_systems(files, options.names, are_directories=options.output_dir is not None)
+        names = _system_names(options, files)
         records = [read_endings(path, stories, options.max_stories) for path in files]
     settings = _with_constant_ending(settings, training_endings)
     results = {}
@@ -135,6 +136,15 @@ def endings_files(
         path = Path(directory) / "default_model.jsonl"
         path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
         yield [path]
+
+
+def _system_names(options: ScoreOptions, files: Sequence[Path]) -> list[str]:
+    names = list(options.names) or name_systems(files)
+    if len(names) != len(files) or len(set(names)) < len(names):
+        raise ValueError(f"`name` must give {len(files)} different names, one for each file; got {names}.")
+    if options.output_dir is not None and any(Path(name).name != name for name in names):
+        raise ValueError(f"`name` must be names that can be directories inside {options.output_dir}; got {names}.")
+    return names
 
 
 def _load_tokenizer(model: str) -> IncrementalEncoderTokenizer:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from ..modeling.drawn_words import draw_different, expected_counts, log_uniform_probabilities
+from ..modeling.losses import sample_unique, expected_counts, log_uniform_probabilities
 
 # Batches consist of stories in their order, however many are computed at a time.
 PROTOCOL_BATCH_SIZE = 128
@@ -88,7 +88,7 @@ def authors_vocabulary(num_words: int, num_relation_names: int) -> np.ndarray:
 
 def sample_classes(generator: np.random.Generator, num_words: int, num_classes: int) -> tuple[np.ndarray, int]:
     """Return the first `num_classes` different ids of a log-uniform sequence, and the length of the sequence."""
-    ids, num_tries = draw_different(num_words, num_classes, lambda size: torch.tensor(generator.random(size)))
+    ids, num_tries = sample_unique(num_words, num_classes, lambda size: torch.tensor(generator.random(size)))
     return ids.numpy(), num_tries
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from annotation.made_up_endings import ENDINGS, write_endings
+from annotation.synthetic import ENDINGS, write_endings
 
 from hf_storyend.annotation import Sample, draw_sample, read_systems
 from hf_storyend.annotation.sheets import sheet_name, write_sheet

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hf_storyend import IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration
-from hf_storyend.annotation.report_page import describe_report
-from hf_storyend.annotation.sheets import plain_cell, safe_cell
+from hf_storyend.annotation.report import describe_report
+from hf_storyend.annotation.sheets import escape_formula, unescape_formula
 from hf_storyend.evaluation.results import Evaluation, compare_in_table
 from hf_storyend.explanation import explain
-from hf_storyend.modeling.sentences import split_sentences
-from hf_storyend.modeling.words import normalize_text, split_words
+from hf_storyend.modeling.text_processing import split_sentences
+from hf_storyend.modeling.text_processing import normalize_text, split_words
 
 MARKUP = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
 TEXTS = {
@@ -192,6 +192,6 @@ def test_markup_in_the_names_of_judged_systems_is_text():
 @settings(max_examples=300, deadline=None)
 @given(st.text(st.sampled_from("='+-@\t\r\n \"＝＋－＠;,|ab1"), max_size=8))
 def test_no_cell_starts_like_a_formula_and_all_read_back(text):
-    cell = safe_cell(text)
+    cell = escape_formula(text)
     assert cell[:1] not in tuple("=+-@\t\r\n＝＋－＠")
-    assert plain_cell(cell) == text
+    assert unescape_formula(cell) == text

@@ -1,35 +1,9 @@
-"""Sheets read back as written; all that is wrong with them is told at once, with annotator, row and column."""
+"""Sheets read back as written; all problems are reported at once, with annotator, row and column."""
 
 import pytest
 from annotation.sheet_rows import rewrite, rows_of
-from hypothesis import given
-from hypothesis import strategies as some
 
 from hf_storyend.annotation import read_judgements
-from hf_storyend.annotation.sheets import plain_cell, safe_cell
-
-DANGEROUS = "=+-@\t\r\n＝＋－＠"
-
-
-@given(some.text(alphabet=some.sampled_from("'" + DANGEROUS + "a b"), max_size=6) | some.text())
-def test_no_cell_is_a_formula_and_every_cell_reads_back(text):
-    cell = safe_cell(text)
-    assert not cell.startswith(tuple(DANGEROUS))
-    assert plain_cell(cell) == text
-
-
-def test_only_cells_that_need_it_are_changed():
-    assert safe_cell("'Why?' asked Tom.") == "'Why?' asked Tom."
-    assert safe_cell("A = B") == "A = B"
-    assert safe_cell("=A") == "'=A"
-    assert safe_cell("'=A") == "''=A"
-
-
-def test_no_cell_of_a_sheet_is_a_formula(sample, fill):
-    for path in fill(sample, lambda *_: "22"):
-        cells = {cell for row in rows_of(path) for cell in row.values()}
-        assert {"'-1 key was left.", "'@home they ate it anyway.", "''=She' lost."} <= cells
-        assert not any(cell.startswith(tuple(DANGEROUS)) for cell in cells)
 
 
 def judge(annotator, system, story):
@@ -83,11 +57,11 @@ def problems_of(sample, paths) -> list[str]:
     return problems
 
 
-def test_all_that_is_wrong_is_told_at_once(sample, fill):
+def test_all_problems_are_reported_at_once(sample, fill):
     one, two, three = fill(sample, judge)
     removed = rows_of(two)[2]["item"]
 
-    def spoil_first(rows):
+    def corrupt_first(rows):
         rows[0]["grammar"] = "3"
         rows[1]["logicality"] = ""
         rows[2]["logicality"] = " "
@@ -95,15 +69,15 @@ def test_all_that_is_wrong_is_told_at_once(sample, fill):
         rows[5]["error_type"] = "boring"
         return [*rows, rows[6]]
 
-    def spoil_second(rows):
+    def corrupt_second(rows):
         rows[0]["grammar"] = "1.5"
         rows[1]["item"] = "item-99"
         del rows[2]
 
     missing = rows_of(two)[1]["item"]
     double = rows_of(one)[6]["item"]
-    rewrite(one, spoil_first)
-    rewrite(two, spoil_second)
+    rewrite(one, corrupt_first)
+    rewrite(two, corrupt_second)
     rewrite(three, lambda rows: rows[3].update(sample="sample-0", annotator="7"))
     strange = rows_of(three)[3]["item"]
     assert sorted(problems_of(sample, [one, two, three])) == sorted(
@@ -152,7 +126,7 @@ def test_an_unknown_annotator(sample, fill):
     assert problems[0] == f"{paths[2]}: annotator 4, row 2, column `annotator`: must be from 1 to 3; got '4'"
 
 
-def test_cells_that_were_sorted_apart_are_noticed(sample, fill):
+def test_columns_that_were_sorted_apart_are_noticed(sample, fill):
     """Sorting one column alone would give an ending the scores of another."""
     paths = fill(sample, judge)
 
@@ -168,7 +142,7 @@ def test_cells_that_were_sorted_apart_are_noticed(sample, fill):
     assert "column `ending`: not the text of item-" in problems[0]
 
 
-def test_texts_may_be_left_out(sample, fill):
+def test_context_and_ending_are_optional(sample, fill):
     paths = fill(sample, judge)
     before = read_judgements(sample, paths)
     kept = ("sample", "annotator", "item", "grammar", "logicality")
@@ -177,7 +151,7 @@ def test_texts_may_be_left_out(sample, fill):
     assert [each[0].scores for each in after.values()] == [each[0].scores for each in before.values()]
 
 
-def test_a_damaged_sheet_does_not_hide_the_problems_of_the_others(sample, fill):
+def test_a_corrupted_sheet_does_not_hide_the_problems_of_the_others(sample, fill):
     one, two, three = fill(sample, judge)
     one.write_text("item;grammar\n")
     rewrite(two, lambda rows: rows[0].update(grammar="x"))

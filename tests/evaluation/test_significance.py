@@ -1,13 +1,11 @@
-"""Intervals hold the truth about as often as they promise, and tests find differences where there are any."""
+"""Confidence intervals have the right width, and tests find differences where there are any."""
 
 import builtins
 
 import numpy as np
 import pytest
-from datasets import Dataset
 
-from hf_storyend.evaluation import EvaluationOptions, compare_with_baseline, score_endings
-from hf_storyend.evaluation.significance import bleu_intervals, compare_bleu, compare_ratios, ratio_intervals
+from hf_storyend.evaluation.significance import compare_bleu, compare_ratios, ratio_intervals
 from hf_storyend.evaluation.text_metrics import Ratio, mean_of
 
 REFERENCES = [f"word{row} was here with me today ." for row in range(60)]
@@ -28,22 +26,10 @@ def test_intervals_of_ratios_of_sums_resample_stories_not_words():
     assert low < np.exp(42 / 11) < high
 
 
-def test_intervals_are_the_same_every_time():
+def test_intervals_are_reproducible():
     ratio = {"x": mean_of(list(range(20)))}
     assert ratio_intervals(ratio, 200, seed=1) == ratio_intervals(ratio, 200, seed=1)
     assert ratio_intervals(ratio, 200, seed=1) != ratio_intervals(ratio, 200, seed=2)
-
-
-def test_bleu_intervals_hold_the_score():
-    mixed = [*GOOD[:30], *BAD[30:]]
-    stories = Dataset.from_dict({"context": [["x y z ."]] * 60, "ending": REFERENCES})
-    result = score_endings(stories, mixed, options=EvaluationOptions(bootstrap_samples=200))
-    assert result.intervals["bleu_1"] == bleu_intervals(mixed, REFERENCES, 200)["bleu_1"]
-    for name in ("bleu_1", "bleu_2", "rouge_l"):
-        low, high = result.intervals[name]
-        assert low < result.metrics[name] < high
-    assert set(result.metrics) - set(result.intervals) == {"distinct_1", "distinct_2"}
-    assert "[" in result.to_markdown()
 
 
 def test_a_difference_is_found():
@@ -53,7 +39,7 @@ def test_a_difference_is_found():
     assert compare_ratios({"x": own}, {"x": other}, 300)["x"] == {"baseline": 0.5, "p_value": pytest.approx(2 / 301)}
 
 
-def test_no_difference_is_none():
+def test_equal_scores_are_no_difference():
     results = compare_bleu(GOOD, [ending.upper() for ending in GOOD], REFERENCES, 100)
     assert results["bleu_1"]["p_value"] == 1.0
     assert results["bleu_1_cased"]["p_value"] < 0.05
@@ -61,7 +47,7 @@ def test_no_difference_is_none():
     assert compare_ratios({"x": same}, {"x": same}, 100)["x"]["p_value"] == 1.0
 
 
-def test_chance_is_seldom_significant():
+def test_random_differences_are_seldom_significant():
     rng = np.random.default_rng(0)
     p_values = []
     for _ in range(60):
@@ -71,26 +57,10 @@ def test_chance_is_seldom_significant():
     assert 0.35 < np.mean(p_values) < 0.65
 
 
-def test_small_samples_are_exchanged_in_all_ways():
-    """Two stories, four exchanges: half of them are at least as far apart."""
+def test_small_samples_are_tested_exactly():
+    """Two stories, four permutations: half of them are at least as far apart."""
     results = compare_ratios({"x": mean_of([1.0, 1.0])}, {"x": mean_of([0.0, 0.0])}, 1000)
     assert results["x"]["p_value"] == 0.5
-
-
-def test_baseline_comparison_covers_all_metrics_that_both_have():
-    stories = Dataset.from_dict({"context": [["x y z ."]] * 60, "ending": REFERENCES})
-    result = score_endings(stories, GOOD)
-    baseline = [{"ending": ending, "loss": 2.0, "num_words": 1} for ending in BAD]
-    compared = compare_with_baseline(result, baseline, num_resamples=50)
-    assert set(compared) == set(result.metrics) - {"distinct_1", "distinct_2"}
-    for record in result.endings:
-        record |= {"loss": 1.0, "num_words": 1}
-    result.metrics["perplexity"] = np.e
-    result.significance = compare_with_baseline(result, baseline, num_resamples=50)
-    assert result.significance["perplexity"]["baseline"] == pytest.approx(np.e**2)
-    assert "| paired test | ours | baseline | p |" in result.to_markdown("ours")
-    with pytest.raises(ValueError, match="59 endings for 60 stories"):
-        compare_with_baseline(result, baseline[:59])
 
 
 def test_one_story_has_no_interval():

@@ -5,9 +5,9 @@ import sys
 
 import pytest
 from annotation.sheet_rows import rewrite
-from hf_storyend.cli.main import main
 
 from hf_storyend.annotation import read_key
+from hf_storyend.cli.main import main
 
 
 @pytest.fixture
@@ -28,8 +28,8 @@ def storyend(monkeypatch, capsys):
 def drawn(storyend, endings, tmp_path):
     one, two = endings
     output = tmp_path / "human"
-    arguments = ["--endings", one, "--endings", two, "--name", "first", "--name", "second", "--output", output]
-    code, printed, _ = storyend("annotate", "sample", *arguments, "--num-stories", 3, "--seed", 5, "--references")
+    arguments = ["--endings", one, "--endings", two, "--name", "first", "--name", "second", "--output_dir", output]
+    code, printed, _ = storyend("annotate", "sample", *arguments, "--num_stories", 3, "--seed", 5, "--references")
     assert code == 0
     assert "9 endings of 3 systems for each of 3 annotators." in printed
     return output
@@ -53,7 +53,7 @@ def test_from_endings_to_report(storyend, drawn, tmp_path):
     folder = tmp_path / "report"
     # As a shell writes it: one option, then every file.
     code, printed, _ = storyend(
-        "annotate", "report", "--key", drawn / "key.json", "--output", folder, "--sheets", *sheets
+        "annotate", "report", "--key", drawn / "key.json", "--output_dir", folder, "--sheets", *sheets
     )
     assert code == 0
     assert "Human evaluation" in printed
@@ -84,6 +84,8 @@ def test_problems_are_listed_with_exit_code_2(storyend, drawn):
 
 
 def test_a_sample_is_not_drawn_over_another(storyend, drawn, endings):
-    code, _, errors = storyend("annotate", "sample", "--endings", endings[0], "--output", drawn, "--num-stories", 1)
+    code, _, errors = storyend(
+        "annotate", "sample", "--endings", endings[0], "--output_dir", drawn, "--num_stories", 1
+    )
     assert code == 2
     assert "Name another output directory" in errors

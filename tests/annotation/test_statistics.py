@@ -4,10 +4,11 @@ from collections import Counter
 from itertools import product
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as some
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from hf_storyend.annotation.report import (
+from hf_storyend.annotation.judgements import Judgement
+from hf_storyend.annotation.statistics import (
     agreement_shares,
     error_table,
     error_type,
@@ -17,9 +18,8 @@ from hf_storyend.annotation.report import (
     mean_and_interval,
     sign_tests,
 )
-from hf_storyend.annotation.sheets import Judgement
 
-three_scores = some.tuples(*[some.integers(0, 2)] * 3)
+three_scores = st.tuples(*[st.integers(0, 2)] * 3)
 
 
 @pytest.mark.parametrize("scores", list(product(range(3), repeat=3)))
@@ -40,7 +40,8 @@ def test_agreement_shares():
     assert agreement_shares([(0, 0, 1, 1, 2), (2, 2, 2, 2, 2)]) == {5: 0.5, 4: 0, 3: 0, 2: 0.5}
 
 
-@given(some.lists(three_scores, min_size=1))
+@settings(deadline=None)
+@given(st.lists(three_scores, min_size=1))
 def test_agreement_shares_add_up(rows):
     assert sum(agreement_shares(rows).values()) == pytest.approx(1)
 
@@ -62,7 +63,8 @@ def test_kappa_is_not_defined_without_variety_or_company():
     assert fleiss_kappa([(0,), (1,)]) is None
 
 
-@given(some.lists(three_scores, min_size=2), some.randoms())
+@settings(deadline=None)
+@given(st.lists(three_scores, min_size=2), st.randoms())
 def test_kappa_does_not_depend_on_who_gave_which_score(rows, random):
     shuffled = [random.sample(row, 3) for row in rows]
     assert fleiss_kappa(shuffled) == pytest.approx(fleiss_kappa(rows))
@@ -114,14 +116,14 @@ def test_an_ending_is_bad_if_either_mean_is_one_or_less():
     assert not is_bad(judged("22", "21", "21"))
 
 
-def test_the_kind_of_error_is_what_most_of_those_who_named_one_say():
+def test_the_type_of_error_is_that_of_most_annotators_who_named_one():
     assert error_type(judged("10 grammar", "10 logicality", "10 grammar")) == "grammar"
     assert error_type(judged("10", "10 other", "10")) == "other"
     assert error_type(judged("10 grammar", "10 logicality", "10 other")) is None
     assert error_type(judged("10", "10", "10")) is None
 
 
-def test_kinds_are_counted_among_bad_endings_only():
+def test_types_are_counted_among_bad_endings_only():
     table = error_table(
         [
             judged("22 grammar", "22 grammar", "22 grammar"),

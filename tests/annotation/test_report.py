@@ -3,7 +3,7 @@
 import sys
 
 import pytest
-from annotation.made_up_endings import write_endings
+from annotation.synthetic import write_endings
 
 from hf_storyend.annotation import (
     build_report,
@@ -88,7 +88,7 @@ def test_sign_tests_pair_systems_by_story(report):
         assert test["p_value"] <= test["holm"]
 
 
-def test_kinds_of_error(report):
+def test_types_of_error(report):
     errors = report["systems"]["IE"]["errors"]
     # Bad: every ending whose logicality is 1 or 0, and with a 0 from annotator 3 also those with 1-2.
     scores = known_scores("IE")
@@ -135,7 +135,7 @@ def test_the_picture_is_written(report, tmp_path):
     assert (tmp_path / "scores.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_without_the_libraries_the_error_says_what_to_install(study, monkeypatch):
+def test_a_missing_library_is_named_with_the_extra_to_install(study, monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy.stats", None)
     with pytest.raises(ImportError, match=r'needs scipy. Install it with `pip install "hf_storyend\[evaluation\]"`'):
         build_report(study[0], read_judgements(*study))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from annotation.made_up_endings import ENDINGS, HOSTILE, STORIES, write_endings
+from annotation.synthetic import ENDINGS, INJECTION, STORIES, write_endings
 
 from hf_storyend.annotation import draw_sample, read_judgements, read_systems, write_sample
 from hf_storyend.annotation.sheets import write_sheet
@@ -335,7 +335,7 @@ def test_texts_are_shown_as_they_are_and_never_run(view, sample):
         assert tuple(sentences) == sample.context(item)
         seen |= {item.ending, *sentences}
         view.press(Keys.ENTER)
-    assert {HOSTILE, "[no ending]"} | {sentence for story in STORIES for sentence in story} <= seen
+    assert {INJECTION, "[no ending]"} | {sentence for story in STORIES for sentence in story} <= seen
     assert view.driver.execute_script("return window.hacked") is None
     assert view.driver.find_elements(By.TAG_NAME, "img") == []
 
@@ -354,7 +354,7 @@ def test_right_to_left_text_stands_at_the_right(view, sample):
 
 def test_script_that_got_into_the_page_all_the_same_would_not_run(view):
     view.open(1)
-    view.driver.execute_script("document.querySelector('#context').innerHTML = arguments[0]", HOSTILE)
+    view.driver.execute_script("document.querySelector('#context').innerHTML = arguments[0]", INJECTION)
     view.wait(lambda: any("Content Security Policy" in entry["message"] for entry in view.driver.get_log("browser")))
     assert view.driver.execute_script("return window.hacked") is None
     view.driver.get_log("browser")

@@ -6,19 +6,11 @@ import numpy as np
 import pytest
 import sacrebleu
 from datasets import Dataset
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hf_storyend.evaluation import EndingScorer, EvaluationOptions, score_endings
-from hf_storyend.evaluation.scoring import best_constant_ending
-from hf_storyend.evaluation.text_metrics import (
-    Ratio,
-    distinct,
-    has_repetition,
-    is_copy,
-    rouge_l,
-    tokenize,
-)
+from hf_storyend.evaluation.scoring import EndingScorer
+from hf_storyend.evaluation.text_metrics import Ratio, distinct, has_repetition, is_copy, rouge_l, tokenize
 
 STORIES = Dataset.from_list(
     [
@@ -44,6 +36,7 @@ def test_short_endings_are_penalised():
     assert scores["bleu_1"] == pytest.approx(100 * math.exp(1 - 5 / 2))
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from("the cake a Tom burnt didn't . , !".split()), max_size=8).map(" ".join))
 def test_bleu_is_that_of_sacrebleu(ending):
     references = list(STORIES["ending"])
@@ -55,7 +48,7 @@ def test_bleu_is_that_of_sacrebleu(ending):
             assert scores[f"bleu_{order}{suffix}"] == metric.corpus_score(endings, [references]).score
 
 
-def test_spaces_around_marks_make_no_difference():
+def test_spaces_around_punctuation_make_no_difference():
     natural = ["The cake was burnt.", "Tom didn't like it, at all.", "We bought a cat."]
     assert EndingScorer(STORIES).metrics(natural)["bleu_2_cased"] == pytest.approx(100)
     assert tokenize("Tom didn't like it , at all .") == tokenize("Tom didn't like it, at all.")
@@ -76,13 +69,13 @@ def test_rouge_l(words, reference, expected):
     assert rouge_l(words.split(), reference.split()) == pytest.approx(expected)
 
 
-def test_repetition_is_a_pair_of_words_twice():
+def test_repetition_is_a_repeated_bigram():
     assert has_repetition("he was happy and he was sad".split())
     assert has_repetition("no no no".split())
     assert not has_repetition("he and he".split())
 
 
-def test_copies_are_whole_sentences_but_for_case_and_marks():
+def test_copies_ignore_case_and_punctuation():
     context = [tokenize("We saw mice."), tokenize("They ran.")]
     assert is_copy(tokenize("WE saw mice!"), context)
     assert not is_copy(tokenize("We saw"), context)
@@ -102,95 +95,22 @@ def test_knowledge_use_counts_tails_of_context_words(tokenizer):
     metrics = scorer.metrics(["The cake was burnt in the kitchen, Tom."])
     assert metrics["knowledge_use"] == pytest.approx(100 * 3 / 8)
     assert metrics["knowledge_use_content"] == pytest.approx(100)
-    # The knowledge knows smoke, but not of anything in this story.
+    # `smoke` is in the knowledge table, but not a tail for this story.
     assert scorer.metrics(["Smoke, cake"])["knowledge_use_content"] == pytest.approx(50)
     other = EndingScorer(STORIES.select([1]), tokenizer)
     assert other.metrics(["The cake was burnt."])["knowledge_use"] == 0.0
 
 
-def test_knowledge_use_is_left_out_without_knowledge(tokenizer):
+def test_knowledge_use_is_not_measured_without_knowledge(tokenizer):
     assert "knowledge_use" not in EndingScorer(STORIES).metrics(ENDINGS)
     tokenizer.knowledge = type(tokenizer.knowledge)()
     assert "knowledge_use" not in EndingScorer(STORIES, tokenizer).metrics(ENDINGS)
 
 
-def test_score_endings_gives_everything_in_order():
-    result = score_endings(STORIES, ENDINGS)
-    assert list(result.metrics) == [
-        *("bleu_1", "bleu_2", "bleu_1_cased", "bleu_2_cased", "rouge_l", "distinct_1", "distinct_2"),
-        *("repetition", "length", "context_copies"),
-    ]
-    assert result.metrics["context_copies"] == pytest.approx(100 / 3)
-    assert result.metrics["length"] == pytest.approx((5 + 4 + 4) / 3)
-    assert result.endings[2] == {
-        "row": 2,
-        "context": ["We saw mice."],
-        "reference": "We bought a cat.",
-        "ending": "WE saw mice!",
-    }
-    assert result.signatures["bleu_1"].startswith("nrefs:1|case:lc|eff:no|tok:13a|smooth:exp|version:")
-    assert "case:mixed" in result.signatures["bleu_2_cased"]
-
-
-def test_trivial_systems_and_people_stand_beside_it():
-    result = score_endings(STORIES, ENDINGS, options=EvaluationOptions(constant_ending="Tom was sad ."))
-    assert list(result.trivial_baselines) == ["constant_ending", "last_sentence", "reference"]
-    scorer = EndingScorer(STORIES)
-    assert result.trivial_baselines["constant_ending"] == scorer.metrics(["Tom was sad."] * 3)
-    assert result.trivial_baselines["last_sentence"] == scorer.metrics(
-        ["She fell asleep.", "It was long.", "We saw mice."]
-    )
-    assert result.trivial_baselines["reference"]["bleu_2_cased"] == pytest.approx(100)
-    table = result.to_markdown("ours")
-    assert "| 3 stories | ours | one constant ending | copy of the last sentence | people |" in table
-    assert "Tom was sad ." in table
-
-
-@given(
-    st.lists(
-        st.lists(st.sampled_from("a b c d".split()), min_size=1, max_size=5).map(" ".join), min_size=1, max_size=6
-    )
-)
-def test_no_other_constant_ending_has_a_higher_bleu(endings):
-    def bleu(ending: str) -> float:
-        return sacrebleu.BLEU(max_ngram_order=1).corpus_score([ending] * len(endings), [endings]).score
-
-    assert bleu(best_constant_ending(endings)) == pytest.approx(max(map(bleu, endings)))
-
-
-def test_empty_endings_score_nothing_and_divide_nothing(tokenizer):
-    result = score_endings(STORIES, ["", " ", ""], tokenizer=tokenizer)
-    assert set(result.metrics.values()) == {0.0}
-
-
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 50), st.integers(1, 20)), min_size=1, max_size=20), st.data())
-def test_a_ratio_over_some_rows_is_that_of_their_sums(parts, data):
+def test_a_ratio_over_rows_is_that_of_their_sums(parts, data):
     above, below = np.array(parts, dtype=float).T
     rows = np.array(data.draw(st.lists(st.integers(0, len(parts) - 1), min_size=1, max_size=30)))
     assert Ratio(above, below).over(rows) == pytest.approx(sum(above[rows]) / sum(below[rows]))
     assert Ratio(above, below, is_logarithm=True).value == pytest.approx(math.exp(sum(above) / sum(below)))
-
-
-def test_errors():
-    with pytest.raises(ValueError, match="2 endings for 3 stories"):
-        score_endings(STORIES, ENDINGS[:2])
-    with pytest.raises(ValueError, match="no stories"):
-        score_endings(STORIES.select([]), [])
-    with pytest.raises(ValueError, match="`batch_size` must be a whole number of at least 1; got 0"):
-        EvaluationOptions(batch_size=0)
-    with pytest.raises(ValueError, match="no ending with a word"):
-        best_constant_ending([])
-
-
-def test_recited_endings_stand_word_for_word_among_the_training_endings():
-    stories = Dataset.from_dict({"context": [["It rained."]] * 3, "ending": ["We got wet .", "It was over.", "No!"]})
-    result = score_endings(
-        stories,
-        ["WE got wet.", "We got very wet.", ""],
-        training_endings=["We got wet.", "No!"],
-        options=EvaluationOptions(constant_ending="Yes."),
-    )
-    assert result.metrics["training_overlap"] == pytest.approx(100 / 3)
-    assert result.trivial_baselines["reference"]["training_overlap"] == pytest.approx(200 / 3)
-    assert result.trivial_baselines["constant_ending"]["training_overlap"] == 0
-    assert "training_overlap" not in score_endings(stories, ["a", "b", "c"]).metrics

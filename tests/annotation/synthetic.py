@@ -1,4 +1,4 @@
-"""Endings of two systems for a few stories, hostile ones among them."""
+"""Synthetic endings, some with markup and formulas, and the files and systems that hold them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-HOSTILE = '</script><img src=x onerror="window.hacked = true">'
+from hf_storyend.annotation.sampling import EndingRecord, SystemEndings
+
+INJECTION = '</script><img src=x onerror="window.hacked = true">'
 STORIES = [
     ["Ada lost her key.", "She looked under the mat.", "It was not there any more.", "Rain began to fall."],
-    [HOSTILE, "=SUM(A1:A9)", "הוא פתח את הדלת.", "A 🎻 played & <b>everyone</b> listened."],
+    [INJECTION, "=SUM(A1:A9)", "הוא פתח את הדלת.", "A 🎻 played & <b>everyone</b> listened."],
     ["Ben baked bread.", "He forgot the salt.", "His guests arrived.", 'They sat down, "hungry".'],
     ["Cleo ran a race.", "Her shoe came off.", "She did not stop.", "The crowd cheered."],
 ]
@@ -30,3 +32,13 @@ def write_endings(folder: Path, endings: dict[str, list[str]], stories: Sequence
         path.write_text("".join(json.dumps(record) + "\n" for record in records))
         paths.append(path)
     return paths
+
+
+def synthetic_systems(num_systems: int, num_stories: int) -> list[SystemEndings]:
+    def written(system: int, story: int) -> EndingRecord:
+        return EndingRecord((f"Story {story}.",), f"Ending {story} of {system}.", None)
+
+    return [
+        SystemEndings(f"secret{system}", None, tuple(written(system, story) for story in range(num_stories)))
+        for system in range(num_systems)
+    ]
