@@ -14,7 +14,7 @@ ALLOWED = {
     "knowledge": {"modeling"},
     "explanation": {"modeling"},
     "data": {"knowledge", "modeling"},
-    "annotation": {"data"},
+    "annotation": {"data", "evaluation"},
     "evaluation": {"data", "modeling"},
     "hub": {"evaluation", "modeling"},
     "preparation": {"data", "knowledge", "modeling"},
