@@ -586,7 +586,7 @@ class StoryEncoder(nn.Module):
     lstm: ContextLSTM
     attention: nn.Module
     # W_d, where words are predicted from the attentional vector.
-    attentional: nn.Linear | None = None
+    attentional: nn.Linear | None
 
     def __init__(self, config: IncrementalEncoderConfig, copy_size: int | None = None):
         super().__init__()
