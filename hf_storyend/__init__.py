@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from .lazy import lazy_exports as _lazy_exports
 
 if TYPE_CHECKING:
+    from .data.prepare import prepare
     from .evaluation.run import evaluate
     from .explanation.explain_story import explain
     from .modeling import (
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
         KnowledgeTable,
         StoryEndingPipeline,
     )
-    from .preparation import prepare
     from .pretrained import default_model, generate, load, pipeline, register
     from .training import train
 
@@ -52,7 +52,7 @@ _exported, __dir__, _names = _lazy_exports(
         **dict.fromkeys(("default_model", "generate", "load", "pipeline", "register"), ".pretrained"),
         "evaluate": ".evaluation",
         "explain": ".explanation",
-        "prepare": ".preparation",
+        "prepare": ".data.prepare",
         "train": ".training",
     },
 )

@@ -1,4 +1,7 @@
 """
-The `storyend` command. Installed under a name of its own, `storyend_cli`, because importing `hf_storyend` loads torch:
-`--help` should not wait for that. Each command is a thin module: it parses, calls the library and prints.
+The `storyend` command.
+
+`main` holds the commands together, `parameters` turns options dataclasses into command lines, and a module for each
+group has the commands: each calls the library with its options and prints the result. They import the library when
+they run: `storyend --help` does not wait for torch.
 """

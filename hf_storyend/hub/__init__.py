@@ -1,17 +1,30 @@
-"""Models on the Hugging Face Hub: pushing them, their cards, and whether their code is that of this package."""
+"""Models on the Hugging Face Hub: pushing them, their cards, and a check of the code that travels with them."""
 
-from .card import render_card, render_card_of
-from .push import Push, PushPlan, plan_push, push
-from .verify_code import CodeCheck, HubRefusedError, check_code
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "CodeCheck",
-    "HubRefusedError",
-    "Push",
-    "PushPlan",
-    "check_code",
-    "plan_push",
-    "push",
-    "render_card",
-    "render_card_of",
-]
+from ..lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from .card import render_card, render_card_of
+    from .errors import HubError
+    from .options import CardOptions, CheckCodeOptions, PushOptions
+    from .push import Push, PushPlan, plan_push, push
+    from .verify_code import CodeCheck, check_code
+
+__getattr__, __dir__, __all__ = lazy_exports(
+    __name__,
+    {
+        "CardOptions": ".options",
+        "CheckCodeOptions": ".options",
+        "CodeCheck": ".verify_code",
+        "HubError": ".errors",
+        "Push": ".push",
+        "PushOptions": ".options",
+        "PushPlan": ".push",
+        "check_code": ".verify_code",
+        "plan_push": ".push",
+        "push": ".push",
+        "render_card": ".card",
+        "render_card_of": ".card",
+    },
+)

@@ -1,56 +1,25 @@
-"""The cards of all systems before anybody has trained them: `python -m hf_storyend.hub.system_cards hub_cards`."""
+"""
+Model cards, from what training and evaluation measured. What was not measured is called so.
+
+`python -m hf_storyend.hub.card hub_cards` writes the cards of all systems before any training.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
-from .. import hub_cards
 from ..evaluation.results import METRIC_TITLES, Evaluation, current_metrics, model_index
 from ..systems import SYSTEMS, System, find_system
 
-NOT_MEASURED = "not measured"
-
-
-def training_facts(run: dict[str, Any]) -> dict[str, str]:
-    """What a run measured and was told, by the names that the card gives it."""
-    options, versions = run.get("options") or {}, run.get("versions") or {}
-    parameters = run.get("parameters")
-    facts = {
-        "stories": run.get("data"),
-        "parameters": None if parameters is None else f"{parameters:,}",
-        "updates": run.get("updates"),
-        "epochs": run.get("epochs"),
-        "stories a step": options.get("per_device_train_batch_size"),
-        "recipe": options.get("recipe"),
-        "seed": options.get("seed"),
-        "precision": run.get("precision"),
-        "stories a second": run.get("stories_per_second"),
-        "peak memory, MB": run.get("peak_memory_mb"),
-        "made with": ", ".join(f"{name} {version}" for name, version in versions.items()) or None,
-    }
-    return {name: NOT_MEASURED if value is None else str(value) for name, value in facts.items()}
-
-
-def table(columns: dict[str, dict[str, str]]) -> str:
-    """Columns with the same rows as one Markdown table."""
-    rows = next(iter(columns.values()))
-    lines = [_line("", *columns), "| --- |" + " --- |" * len(columns)]
-    lines += [_line(row, *(column[row] for column in columns.values())) for row in rows]
-    return "\n".join(lines)
-
-
-def _line(*cells: str) -> str:
-    escaped = [cell.replace("|", r"\|") for cell in cells]
-    return f"| {' | '.join(escaped)} |"
-
-
 # Stands for the repository until a push knows its name.
 PLACEHOLDER = "OWNER/NAME"
+_NOT_MEASURED = "not measured"
 _KNOWLEDGE_NAMES = {"graph_attention": "graph attention", "contextual_attention": "contextual attention", None: None}
 
 
@@ -62,20 +31,20 @@ def render_card(
     test_results: list[EvalResult] | None = None,
 ) -> str:
     """
-    Text of a model card, with its metadata.
+    Return the text of a model card, with its metadata.
 
     Args:
-        system_name: Which system it is about, one of `SYSTEMS`.
-        run: Facts of the training run, the entry `run` of its `metrics.json`.
-        validation: Metrics on the validation stories at the end of that run.
-        test: Metrics on other stories, those of an `evaluation.json`.
+        system_name: The system, one of `SYSTEMS`.
+        run: The entry `run` of the `metrics.json` of the training run.
+        validation: Metrics on the validation split at the end of that run.
+        test: Metrics of an `evaluation.json`.
         test_results: The same as entries of `model-index`.
     """
     system, run = find_system(system_name), run or {}
     results = _validation_results(system, run, validation or {}) + (test_results or [])
     card = ModelCard.from_template(
         _metadata(system, run, results),
-        template_path=str(Path(str(hub_cards.__file__)).with_name("template.md")),
+        template_path=str(files("hf_storyend.hub_cards") / "template.md"),
         repo_id=PLACEHOLDER,
         title=system.paper_name or system.name,
         system=system.name,
@@ -85,28 +54,31 @@ def render_card(
         copy=system.copy,
         data=run.get("data"),
         is_embedded=_is_embedded(run),
-        training=table({"": training_facts(run)}),
-        evaluation=table({"validation": _measured(validation), "test": _measured(test)}),
-        hardware=f"{run['num_processes']} x {run['device']}" if run else NOT_MEASURED,
-        hours=f"{run['minutes']} minutes" if run else NOT_MEASURED,
-        carbon=NOT_MEASURED,
+        training=_table({"": _training_facts(run)}),
+        evaluation=_table({"validation": _measured(validation), "test": _measured(test)}),
+        hardware=f"{run['num_processes']} x {run['device']}" if run else _NOT_MEASURED,
+        hours=f"{run['minutes']} minutes" if run else _NOT_MEASURED,
+        carbon=_NOT_MEASURED,
     )
     return str(card).rstrip() + "\n"
 
 
-def card_of(folder: Path) -> str:
-    """The card of a model's directory: its README.md or, if there is none, one made from its other files."""
-    readme = folder / "README.md"
+def card_of(folder: str | Path) -> str:
+    """Return the card of a model directory: its README.md or, if there is none, a new one."""
+    readme = Path(folder) / "README.md"
     return readme.read_text(encoding="utf-8") if readme.is_file() else render_card_of(folder)
 
 
-def render_card_of(folder: Path) -> str:
+def render_card_of(folder: str | Path) -> str:
     """
-    A new card for a model's directory, from `metrics.json` of its training run and from `evaluation.json` and
-    `model_index.yaml` of `storyend evaluate --output`, as far as they are there.
+    Return a new card for a model directory.
+
+    Its numbers are those of `metrics.json`, which training writes, and of `evaluation.json` and `model_index.yaml`,
+    which `storyend evaluate --output_dir` writes, as far as they exist.
     """
+    folder = Path(folder)
     if not (folder / "config.json").is_file():
-        raise ValueError(f"{folder} is not a model's directory: it has no config.json.")
+        raise ValueError(f"{folder} is no model directory: it has no config.json.")
     measured, evaluation = _read_json(folder / "metrics.json"), _read_json(folder / "evaluation.json")
     run = measured.get("run")
     system_name = run["system"] if run else _system_of(_read_json(folder / "config.json")).name
@@ -118,6 +90,39 @@ def render_card_of(folder: Path) -> str:
         evaluation.get("metrics"),
         _parse_results(index.read_text(encoding="utf-8")) if index.is_file() else None,
     )
+
+
+def _training_facts(run: dict[str, Any]) -> dict[str, str]:
+    """Return what is known about a run, by the names of the rows of the card."""
+    options, versions = run.get("options") or {}, run.get("versions") or {}
+    parameters = run.get("parameters")
+    facts = {
+        "stories": run.get("data"),
+        "parameters": None if parameters is None else f"{parameters:,}",
+        "updates": run.get("updates"),
+        "epochs": run.get("epochs"),
+        "batch size per process": options.get("per_device_train_batch_size"),
+        "recipe": options.get("recipe"),
+        "seed": options.get("seed"),
+        "precision": run.get("precision"),
+        "stories per second": run.get("stories_per_second"),
+        "peak memory, MB": run.get("peak_memory_mb"),
+        "library versions": ", ".join(f"{name} {version}" for name, version in versions.items()) or None,
+    }
+    return {name: _NOT_MEASURED if value is None else str(value) for name, value in facts.items()}
+
+
+def _table(columns: dict[str, dict[str, str]]) -> str:
+    """Return columns with the same rows as a Markdown table."""
+    rows = next(iter(columns.values()))
+    lines = [_line("", *columns), "| --- |" + " --- |" * len(columns)]
+    lines += [_line(row, *(column[row] for column in columns.values())) for row in rows]
+    return "\n".join(lines)
+
+
+def _line(*cells: str) -> str:
+    escaped = [cell.replace("|", r"\|") for cell in cells]
+    return f"| {' | '.join(escaped)} |"
 
 
 def _metadata(system: System, run: dict[str, Any], results: list[EvalResult]) -> ModelCardData:
@@ -136,13 +141,14 @@ def _metadata(system: System, run: dict[str, Any], results: list[EvalResult]) ->
 
 
 def _is_embedded(run: dict[str, Any]) -> bool:
-    return "options" in run and run["options"].get("prepared") is None
+    """Whether a run used the stories of the package. (`prepared` was the option of earlier versions.)"""
+    return "options" in run and run["options"].get("data_dir", run["options"].get("prepared")) is None
 
 
 def _datasets(run: dict[str, Any]) -> list[str] | None:
-    """What the Hub would list: nothing if the run can't tell, as its data may be anybody's."""
-    is_from_there = not run or "roc" in str(run.get("data")).lower()
-    return ["rocstories"] if is_from_there and not _is_embedded(run) else None
+    """Return the datasets for the Hub's metadata; None where the run does not tell."""
+    is_roc = not run or "roc" in str(run.get("data")).lower()
+    return ["rocstories"] if is_roc and not _is_embedded(run) else None
 
 
 def _validation_results(system: System, run: dict[str, Any], metrics: dict[str, float]) -> list[EvalResult]:
@@ -162,7 +168,7 @@ def _parse_results(index: str) -> list[EvalResult]:
 def _measured(metrics: dict[str, float] | None) -> dict[str, str]:
     metrics = current_metrics(metrics or {})
     return {
-        title: f"{metrics[name]:.4g}" if name in metrics else NOT_MEASURED
+        title: f"{metrics[name]:.4g}" if name in metrics else _NOT_MEASURED
         for name, title in METRIC_TITLES.items()
         if name != "stories_per_second"
     }
@@ -173,7 +179,7 @@ def _system_of(config: dict[str, Any]) -> System:
     for system in SYSTEMS.values():
         if system.settings == settings:
             return system
-    raise ValueError(f"No system has the settings {settings} of config.json: write a README.md for it yourself.")
+    raise ValueError(f"No system has the settings {settings} of config.json: write its README.md by hand.")
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -186,7 +192,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def write_system_cards(folder: str | Path) -> list[Path]:
-    """Write `<system>.md` for every system, with all that is known without a run."""
+    """Write `<system>.md` for every system, with what is known before training."""
     paths = [Path(folder) / f"{name}.md" for name in SYSTEMS]
     for name, path in zip(SYSTEMS, paths, strict=True):
         path.write_text(render_card(name), encoding="utf-8")

@@ -25,7 +25,7 @@ RUN = {
     "device": "cpu (1 threads a process)",
     "precision": "no",
     "versions": {"hf_storyend": "0.1"},
-    "options": {"recipe": "modern", "seed": 7, "prepared": "/home/somebody/private"},
+    "options": {"recipe": "modern", "seed": 7, "data_dir": "/home/somebody/private"},
 }
 
 
@@ -54,7 +54,7 @@ def test_a_card_has_the_numbers_of_its_run_and_no_paths():
     table = rows(text)
     assert table["Perplexity, full softmax"] == ["31.23", "not measured"]
     assert table["Perplexity, sampled softmax (the paper's protocol)"] == ["not measured", "not measured"]
-    assert table["parameters"] == ["1,234,567"] and table["stories a second"] == ["not measured"]
+    assert table["parameters"] == ["1,234,567"] and table["stories per second"] == ["not measured"]
     assert table["training time"] == ["61.2 minutes"] and table["energy and carbon emitted"] == ["not measured"]
     assert "/home" not in text
     results = ModelCard(text).data.eval_results
@@ -85,7 +85,7 @@ def test_nothing_is_claimed_of_data_that_may_be_anybodys():
 
 
 def test_the_small_corpus_owes_nothing_to_others():
-    run = {**RUN, "system": "ie", "data": "our own", "options": {"prepared": None}}
+    run = {**RUN, "system": "ie", "data": "our own", "options": {"data_dir": None}}
     text = render_card("ie", run, {"bleu_1": 3.0})
     assert ModelCard(text).data.datasets is None and "ROCStories (Mostafazadeh" not in text
     assert ModelCard(text).data.eval_results[0].dataset_type == "hf_storyend-embedded"
@@ -96,7 +96,7 @@ def test_the_command(folder):
     from hf_storyend.cli.main import app
 
     written = folder / "README.md"
-    assert CliRunner().invoke(app, ["card", str(folder), "--output", str(written)]).exit_code == 0
+    assert CliRunner().invoke(app, ["card", str(folder), "--output_file", str(written)]).exit_code == 0
     assert written.read_text() == render_card("ie-msa-ca")
     assert "# Story endings" in CliRunner().invoke(app, ["card", str(folder)]).stdout
     with pytest.raises(ValueError, match=r"no config\.json"):

@@ -92,8 +92,8 @@ def test_own_triples(write):
 
 
 def test_least_evidence(write):
-    assert len(write(STORY, num_evidence=1)[0]["evidence"]) == 1
-    assert write(STORY, num_evidence=0)[0]["evidence"] == []
+    assert len(write(STORY, evidence_top_k=1)[0]["evidence"]) == 1
+    assert write(STORY, evidence_top_k=0)[0]["evidence"] == []
 
 
 @pytest.mark.parametrize(

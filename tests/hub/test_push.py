@@ -10,7 +10,7 @@ import pytest
 from hub.hub_server import ANNS_TOKEN, MY_TOKEN, Hub
 from huggingface_hub import HfApi
 
-from hf_storyend.hub import HubRefusedError, plan_push, push
+from hf_storyend.hub import HubError, plan_push, push
 from hf_storyend.hub.verify_code import installed_code
 
 REPO = "me/ie-msa-ca"
@@ -87,7 +87,7 @@ def test_only_what_changed_goes_up_and_stale_code_goes_away(hub, api, folder):
 
 
 def test_to_a_branch_and_privately(hub, api, folder):
-    push(folder, "ie-msa-ca", private=True, branch="trial", api=api)
+    push(folder, "ie-msa-ca", private=True, revision="trial", api=api)
     assert hub.repos[REPO].private and "config.json" in pushed(hub, "trial") and not pushed(hub)
 
 
@@ -120,7 +120,7 @@ def test_half_a_push_leaves_the_repository_as_it_was(hub, api, folder, request_)
     weights.write_bytes(weights.read_bytes()[:-1] + b"\1")
     (folder / "vocab.json").write_text((folder / "vocab.json").read_text() + "\n")
     hub.fail(request_, 500, times=1000)
-    with pytest.raises(HubRefusedError, match=r"error 500; `me/ie-msa-ca` is as it was. Try again") as caught:
+    with pytest.raises(HubError, match=r"error 500; `me/ie-msa-ca` is unchanged. Try again") as caught:
         push(folder, REPO, api=api)
     assert "\n" not in str(caught.value)
     assert pushed(hub) == before and num_commits(hub) == 1
@@ -158,7 +158,7 @@ def test_what_somebody_else_has_committed_meanwhile_is_not_lost(hub, api, folder
 def test_refusals_are_one_sentence_without_the_token(hub, folder, capfd, caplog, token, repo_id, sentence):
     for name, private in (("ann/secret", True), ("ann/public", False)):
         HfApi(endpoint=hub.url, token=ANNS_TOKEN).create_repo(name, private=private)
-    with pytest.raises(HubRefusedError, match=sentence) as caught:
+    with pytest.raises(HubError, match=sentence) as caught:
         push(folder, repo_id, api=HfApi(endpoint=hub.url, token=token))
     out, err = capfd.readouterr()
     assert token not in f"{caught.value}{caught.value.__cause__}{out}{err}{caplog.text}"
@@ -166,7 +166,7 @@ def test_refusals_are_one_sentence_without_the_token(hub, folder, capfd, caplog,
 
 
 def test_no_token_and_no_network(hub, folder, monkeypatch, tmp_path):
-    with pytest.raises(HubRefusedError, match="http://127.0.0.1:9 can't be reached"):
+    with pytest.raises(HubError, match="http://127.0.0.1:9 can't be reached"):
         push(folder, REPO, api=HfApi(endpoint="http://127.0.0.1:9", token=MY_TOKEN))
     monkeypatch.delenv("HF_TOKEN")
     monkeypatch.setattr("huggingface_hub.constants.HF_TOKEN_PATH", str(tmp_path / "no token"))
@@ -174,7 +174,7 @@ def test_no_token_and_no_network(hub, folder, monkeypatch, tmp_path):
         push(folder, REPO)
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "knowledge.json", "words.py", "config.json"])
+@pytest.mark.parametrize("name", ["model.safetensors", "knowledge.json", "knowledge_table.py", "config.json"])
 def test_an_incomplete_directory_is_refused_by_name(hub, api, folder, name):
     (folder / name).unlink()
     with pytest.raises(ValueError, match=name):
@@ -189,11 +189,12 @@ def test_shards_must_be_complete(hub, api, folder):
 
 
 def test_changed_code_must_be_allowed(hub, api, folder):
-    (folder / "words.py").write_text((folder / "words.py").read_text() + "# mine\n")
-    with pytest.raises(ValueError, match=r"words\.py"):
+    code = folder / "knowledge_table.py"
+    code.write_text(code.read_text() + "# mine\n")
+    with pytest.raises(ValueError, match=r"knowledge_table\.py"):
         push(folder, REPO, api=api)
     push(folder, REPO, allow_changed_code=True, api=api)
-    assert pushed(hub)["words.py"].endswith(b"# mine\n")
+    assert pushed(hub)["knowledge_table.py"].endswith(b"# mine\n")
 
 
 def run_command(hub: Hub, home: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
@@ -208,7 +209,7 @@ def run_command(hub: Hub, home: Path, *arguments: str, **environment: str) -> su
 
 
 def test_the_command(hub, folder, tmp_path):
-    result = run_command(hub, tmp_path / "home", "push", str(folder), "--repo-id", REPO, "--private")
+    result = run_command(hub, tmp_path / "home", "push", str(folder), "--repo_id", REPO, "--private")
     assert result.returncode == 0, result.stderr
     assert "new      model.safetensors" in result.stdout and f"{REPO}/commit/" in result.stdout
     assert MY_TOKEN not in result.stdout + result.stderr
@@ -216,6 +217,6 @@ def test_the_command(hub, folder, tmp_path):
 
 
 def test_the_command_offline(hub, folder, tmp_path):
-    result = run_command(hub, tmp_path, "push", str(folder), "--repo-id", REPO, HF_HUB_OFFLINE="1")
+    result = run_command(hub, tmp_path, "push", str(folder), "--repo_id", REPO, HF_HUB_OFFLINE="1")
     assert result.returncode == 2 and "HF_HUB_OFFLINE" in result.stderr
     assert "Traceback" not in result.stderr

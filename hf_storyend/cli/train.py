@@ -1,0 +1,80 @@
+"""Commands on data and training: `storyend prepare`, `storyend systems`, `storyend compare`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from ..data.options import PrepareOptions
+from ..training.options import ComparisonOptions
+from .parameters import AsJson
+from .printing import print_json, print_line, print_page
+
+
+def prepare(options: PrepareOptions, as_json: AsJson = False) -> None:
+    """
+    Turn stories, triples and word vectors into a directory that training starts from.
+
+    It holds the tokenizer with its knowledge, an untrained model, the tokenised stories and a report. The same inputs
+    a second time are a cache hit. Without options: the stories and triples of the package.
+
+    Example: `storyend prepare --stories rocstories.csv --conceptnet conceptnet-assertions-5.7.0.csv.gz --glove
+    glove.6B.200d.txt --num_train 90000 --output_dir prepared`
+    """
+    from .. import prepare as run
+
+    report = run(options)
+    if as_json:
+        print_json(report)
+        return
+    print_page((Path(options.output_dir) / "report.md").read_text(encoding="utf-8"))
+    state = "exists already, with the same inputs" if report["cached"] else "is ready"
+    print_line(f"\n{options.output_dir} {state}.")
+
+
+def systems(as_json: AsJson = False) -> None:
+    """
+    List the systems that can be trained and compared, with their number of parameters at the sizes of the paper.
+
+    Example: `storyend systems`
+    """
+    from ..systems import SYSTEMS, count_parameters
+
+    rows: list[dict[str, Any]] = [
+        {
+            "name": system.name,
+            "paper_name": system.paper_name,
+            "description": system.description,
+            "settings": system.settings,
+            "parameters": count_parameters(system),
+        }
+        for system in SYSTEMS.values()
+    ]
+    if as_json:
+        print_json(rows)
+        return
+    table = Table("system", "in the paper", "description", box=None)
+    table.add_column("parameters", justify="right")
+    for row in rows:
+        table.add_row(row["name"], row["paper_name"] or "-", row["description"], f"{row['parameters']:,}")
+    Console().print(table)
+
+
+def compare(options: ComparisonOptions, as_json: AsJson = False) -> None:
+    """
+    Train and evaluate systems under one equal budget and write the table of the paper.
+
+    The same command resumes an interrupted comparison.
+
+    Example: `storyend compare --systems seq2seq,ie,ie-msa-ca --data_dir prepared --max_minutes 60`
+    """
+    from ..comparison import compare as run
+
+    comparison = run(options)
+    if as_json:
+        print_json(comparison)
+        return
+    print_page((Path(options.output_dir) / "comparison.md").read_text(encoding="utf-8"))

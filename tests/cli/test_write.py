@@ -1,0 +1,105 @@
+"""`storyend generate` and `storyend explain`, as a person starts them."""
+
+import json
+
+import pytest
+
+import hf_storyend
+from hf_storyend.pretrained import EXAMPLE_STORIES
+
+STORY = "Anna put a cake in the oven. The kitchen was full of smoke."
+
+
+@pytest.fixture
+def saved(model, tokenizer, tmp_path):
+    model.save_pretrained(tmp_path / "saved")
+    tokenizer.save_pretrained(tmp_path / "saved")
+    return str(tmp_path / "saved")
+
+
+@pytest.fixture
+def generate(storyend, saved):
+    return lambda *arguments, code=0: storyend("generate", *arguments, "--model", saved, code=code)
+
+
+def test_an_ending_with_its_score_and_evidence(generate):
+    (result,) = json.loads(generate(STORY, "--json", "--evidence_top_k", "2").out)
+    assert result["story"] == STORY
+    (ending,) = result["endings"]
+    assert set(ending) == {"ending", "score", "evidence"} and ending["score"] < 0
+    printed = generate(STORY, "--evidence_top_k", "2").out
+    assert STORY in printed and ending["ending"] in printed
+    for item in ending["evidence"]:
+        assert f"{item['head']} {item['relation']} {item['tail']}" in printed
+
+
+def test_several_stories_and_endings(generate):
+    arguments = ("--num_beams", "3", "--num_return_sequences", "2", "--json")
+    results = json.loads(generate(STORY, "Anna put a cake.", *arguments).out)
+    assert [len(result["endings"]) for result in results] == [2, 2]
+    assert all(endings[0]["ending"] != endings[1]["ending"] for endings in (result["endings"] for result in results))
+
+
+def test_the_models_own_beams_count(generate, saved, model):
+    model.generation_config.num_beams = 3
+    model.save_pretrained(saved)
+    assert len(json.loads(generate(STORY, "--num_return_sequences", "3", "--json").out)[0]["endings"]) == 3
+
+
+def test_without_a_story_there_are_three_examples(generate):
+    assert [result["story"] for result in json.loads(generate("--json").out)] == list(EXAMPLE_STORIES)
+
+
+def test_a_seed_samples_the_same_endings_again(generate):
+    def sample(seed):
+        arguments = ("--do_sample", "--temperature", "2.0", "--num_return_sequences", "4", "--seed", seed, "--json")
+        return [ending["ending"] for ending in json.loads(generate(STORY, *arguments).out)[0]["endings"]]
+
+    assert sample("1") == sample("1") != sample("2")
+
+
+def test_triples_are_added(generate):
+    arguments = (STORY, "--triple", "smoke,AtLocation,kitchen", "--evidence_top_k", "50", "--json")
+    evidence = json.loads(generate(*arguments).out)[0]["endings"][0]["evidence"]
+    assert ("smoke", "AtLocation", "kitchen") in {(item["head"], item["relation"], item["tail"]) for item in evidence}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((STORY, "--num_return_sequences", "3"), "3 endings need `do_sample` or `num_beams` of at least 3"),
+        ((STORY, "--num_return_sequences", "0"), "`num_return_sequences` must be a whole number of at least 1; got 0"),
+        ((STORY, "--temperature", "0.5"), "give `do_sample`, too"),
+        ((STORY, "--temperature", "0", "--do_sample"), "`temperature` must be above 0; got 0.0"),
+        ((STORY, "--triple", "smoke AtLocation kitchen"), "must be `head,Relation,tail`"),
+        ((STORY, "--triple", "smoke,AtLocation,xylophone"), "xylophone"),
+        (("",), "Story 0 is empty"),
+    ],
+)
+def test_errors_of_the_user_are_a_line_and_exit_code_2(generate, arguments, message):
+    printed = generate(*arguments, code=2)
+    assert message in printed.err and "Traceback" not in printed.err and not printed.out
+
+
+def test_explain_without_arguments(storyend):
+    explained = json.loads(storyend("explain", "--json").out)
+    assert " ".join(explained["story"]) == EXAMPLE_STORIES[0] and explained["words"]
+
+
+def test_explain_a_story_with_or_without_a_model(storyend):
+    story = "Anna put a cake in the oven. She fell asleep."
+    alone = json.loads(storyend("explain", story, "--json").out)
+    assert " ".join(alone["story"]) == story
+    assert json.loads(storyend("explain", story, "--model", hf_storyend.default_model(), "--json").out) == alone
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["my_model"], "`story` is a single word, 'my_model'. If that is a model, give it as `model`"),
+        (["Anna", "fell", "asleep."], "(fell asleep.)"),
+    ],
+)
+def test_explain_refuses_what_is_no_story(storyend, arguments, message):
+    printed = storyend("explain", *arguments, code=2)
+    assert message in printed.err and "Traceback" not in printed.err and not printed.out
