@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from ..explanation.story import split_story
-from ..modeling.words import normalize_text, split_words
+from ..modeling.text_processing import normalize_text, split_words
 
 Decoding = Literal["greedy", "beam_search", "sampling"]
 DECODINGS: tuple[Decoding, ...] = get_args(Decoding)

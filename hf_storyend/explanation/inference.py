@@ -131,8 +131,8 @@ def _copy_shares(
 ) -> torch.Tensor:
     """Return [T, K * L]: the share of each word's probability that comes from copying it from that place."""
     memory = encoded.copy_memory
-    states = model.encoder.read(inputs, encoded.state, encoded.memory, None, memory).outputs
-    scores = model.encoder.copying.score_places(states, memory)[0]  # [T, K * L]
+    outputs = model.encoder.decode(inputs, encoded.state, encoded.memory, copies=memory).outputs
+    scores = model.encoder.copying.score_positions(outputs, memory)[0]  # [T, K * L]
     shares = (scores - logits[0].float().gather(1, labels.T)).exp()
     return shares.masked_fill(memory.ids != labels.T, 0.0)
 

@@ -10,8 +10,7 @@ import torch
 
 from ..modeling import IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
 from ..modeling.knowledge_table import Triple, relation_name
-from ..modeling.sentences import split_sentences
-from ..modeling.words import cased_forms, normalize_text, split_words
+from ..modeling.text_processing import normalize_text, split_sentences, split_words, truecase_forms
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ def _split_sentence(tokenizer: IncrementalEncoderTokenizer, sentence: str) -> li
 
 def ending_words(tokenizer: IncrementalEncoderTokenizer, story: TokenizedStory, ids: Sequence[int]) -> list[str]:
     """Return the truecased words of an ending; out-of-vocabulary words are copies from the story."""
-    cased = {**tokenizer.word_forms, **cased_forms(story.words)} if tokenizer.do_lower_case else {}
+    cased = {**tokenizer.word_forms, **truecase_forms(story.words)} if tokenizer.do_lower_case else {}
     return [_ending_word(tokenizer, story, word_id, cased) for word_id in ids]
 
 

@@ -22,7 +22,7 @@ class Server:
     process: subprocess.Popen
 
     def get(self, path: str = "") -> str:
-        with urllib.request.urlopen(self.address + path, timeout=60) as answer:
+        with urllib.request.urlopen(self.address + path, timeout=600) as answer:
             return answer.read().decode()
 
 
@@ -34,7 +34,7 @@ def free_port() -> int:
 
 @contextmanager
 def running(command: Sequence[str], port: int, **settings) -> Iterator[Server]:
-    """Start a command and wait until it answers; it is stopped at the end."""
+    """Start a command, wait until it answers, and stop it at the end."""
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", **settings.pop("env", {})}
     process = subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **settings
@@ -45,20 +45,20 @@ def running(command: Sequence[str], port: int, **settings) -> Iterator[Server]:
         yield server
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(600)
 
 
-def wait_until_ready(server: Server, max_seconds: float = 180) -> None:
-    deadline = time.monotonic() + max_seconds
-    while time.monotonic() < deadline:
+def wait_until_ready(server: Server, interval: float = 0.1, num_attempts: int = 6000) -> None:
+    """Poll until the server answers or its process ends; the bound is only there so that a hang ends."""
+    for _ in range(num_attempts):
         if server.process.poll() is not None:
             raise AssertionError(f"the demo ended:\n{server.process.stdout.read()}")
         try:
             server.get("config")
             return
         except (OSError, urllib.error.URLError):
-            time.sleep(0.1)
-    raise AssertionError("the demo did not answer in time")
+            time.sleep(interval)
+    raise AssertionError("the demo runs, but does not answer")
 
 
 @contextmanager

@@ -14,9 +14,15 @@ GENERATION = {"max_new_tokens": 6}
 KEEP_STEPS = {"return_dict_in_generate": True, "output_attentions": True, "output_logits": True}
 
 
-def knowledge_attention(steps, number):
-    """The knowledge attention of one step of `generate()`."""
-    return steps.decoder_attentions[number][0]
+def stepwise_knowledge_attention(model, story, ids):
+    """Knowledge attention [T, L] or [T, K * L], one word after the other; `generate()` does not return it."""
+    encoded, cache, steps = model.encoder(**story.tensors), None, []
+    for word_id in [model.config.decoder_start_token_id, *ids[:-1]]:
+        inputs = {"decoder_input_ids": torch.tensor([[word_id]]), "past_key_values": cache, "output_attentions": True}
+        output = model(encoder_outputs=encoded, **inputs, use_cache=True)
+        cache = output.past_key_values
+        steps.append(output.knowledge_attentions[0, 0])
+    return torch.stack(steps)
 
 
 def over_story(weights, system):
@@ -37,10 +43,10 @@ def test_same_attention_and_probabilities_as_greedy_generation(system, make_syst
         torch.testing.assert_close(over_story(output.state_attention, system)[number], given, atol=1e-6, rtol=1e-4)
         probability = steps.logits[number][0].softmax(dim=-1)[word_id]
         assert output.log_probabilities[number].exp() == pytest.approx(float(probability), rel=1e-4)
-        if SYSTEMS[system].knowledge:
-            given = knowledge_attention(steps, number).flatten()
-            weights = over_story(output.knowledge_attention, system)[number]
-            torch.testing.assert_close(weights, given, atol=1e-6, rtol=1e-4)
+    if SYSTEMS[system].knowledge:
+        with torch.no_grad():
+            given = stepwise_knowledge_attention(model, tokenized, ids)
+        torch.testing.assert_close(over_story(output.knowledge_attention, system), given, atol=1e-6, rtol=1e-4)
 
 
 @pytest.mark.parametrize("system", ["seq2seq", "ie-msa-ca-copy"])

@@ -1,4 +1,4 @@
-"""The Space: a directory that runs as it is, without the package installed, and whose metadata the Hub accepts."""
+"""The Space: a directory that runs without the package installed, with metadata that the Hub accepts."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from huggingface_hub import RepoCard
 from packaging.requirements import Requirement
-from hf_storyend.cli.main import app
 from typer.testing import CliRunner
+
+from hf_storyend.cli.main import app
 
 gradio = pytest.importorskip("gradio", reason="gradio is not installed")
 
@@ -36,9 +37,9 @@ runpy.run_path("app.py", run_name="__main__")
 """
 
 
-def test_the_space_runs_without_the_package_installed(model_folder, plain_folder, tmp_path):
+def test_the_space_runs_without_the_package_installed(model_directory, copying_directory, tmp_path):
     space = tmp_path / "space"
-    write_space(space, [model_folder, plain_folder])
+    write_space(space, [model_directory, copying_directory])
     packages = [path for path in sys.path if path.endswith("site-packages")]
     absent = ["accelerate", "datasets", "isal", "lemminflect", "sacrebleu", "scipy", "statsmodels"]
     code = START.format(packages=packages, absent=absent, space=str(space))
@@ -47,7 +48,7 @@ def test_the_space_runs_without_the_package_installed(model_folder, plain_folder
     with running(command, port, cwd=space, env={"GRADIO_SERVER_PORT": str(port)}) as server:
         client = Client(server.address, verbose=False)
         assert len(client.predict("Anna had a cake.", api_name="/endings")) == 1
-        (other,) = client.predict("Anna had a cake.", system="plain (hlstm-copy)", api_name="/endings")
+        (other,) = client.predict("Anna had a cake.", system="copying (hlstm-copy)", api_name="/endings")
         assert "reads no knowledge" in " ".join(other["notes"])
 
 
@@ -60,23 +61,23 @@ def test_the_space_holds_the_package_its_model_and_no_waste(tmp_path):
     assert "models.txt" not in names and not any("__pycache__" in name for name in names)
 
 
-def test_a_name_on_the_hub_is_listed_and_a_directory_goes_in(model_folder, tmp_path, monkeypatch):
-    # No Hub here: what it would say of the name is not the question.
-    monkeypatch.setattr("hf_storyend.demo.space.SystemShelf", lambda models: None)
-    write_space(tmp_path / "space", [model_folder, "me/ie-msa-ca"])
+def test_a_name_on_the_hub_is_listed_and_a_directory_goes_in(model_directory, tmp_path, monkeypatch):
+    # No network in tests: the name is not looked up.
+    monkeypatch.setattr("hf_storyend.demo.space.ModelCache", lambda models: None)
+    write_space(tmp_path / "space", [model_directory, "me/ie-msa-ca"])
     assert (tmp_path / "space" / "models.txt").read_text() == "models/knowing\nme/ie-msa-ca\n"
     assert (tmp_path / "space" / "models" / "knowing" / "model.safetensors").is_file()
 
 
-def test_nothing_is_overwritten_and_nothing_half_is_left(model_folder, tmp_path):
+def test_nothing_is_overwritten_and_nothing_half_is_left(model_directory, tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(ValueError, match="is there already"):
+    with pytest.raises(ValueError, match="exists already"):
         write_space(tmp_path)
     twin = tmp_path / "twins" / "knowing"
     twin.parent.mkdir()
-    twin.symlink_to(model_folder)
+    twin.symlink_to(model_directory)
     with pytest.raises(ValueError, match="Two of the models are called `knowing`"):
-        write_space(tmp_path / "space", [model_folder, str(twin)])
+        write_space(tmp_path / "space", [model_directory, str(twin)])
     assert {path.name for path in tmp_path.iterdir()} == {"mine.txt", "twins"}
 
 

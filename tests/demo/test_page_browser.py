@@ -1,4 +1,4 @@
-"""The page in a real browser: by mouse, by keys and on a phone, with friendly and with hostile stories."""
+"""The page in a browser: by mouse, by keys and on a phone, with markup in stories."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
 
 pytestmark = pytest.mark.browser
 STORY = "Anna put a cake in the oven.\nThe cake in the oven was burnt."
-HOSTILE = (
+MARKUP = (
     "Anna saw </td></iframe><script>window.hacked=1</script> <img src=x onerror=window.hacked=1> "
     "\n${window.hacked=1} {{constructor}} in the oven."
 )
 
 
 @pytest.fixture(scope="module")
-def address(model_folder, plain_folder):
-    with running_demo([model_folder, plain_folder]) as server:
+def address(model_directory, copying_directory):
+    with running_demo([model_directory, copying_directory]) as server:
         yield server.address
 
 
@@ -44,7 +44,7 @@ class Page:
         return " ".join(element.text for element in self.all(selector))
 
     def wait(self, condition):
-        return WebDriverWait(self.driver, 60, 0.05).until(lambda _: condition())
+        return WebDriverWait(self.driver, 600, 0.05).until(lambda _: condition())
 
     def fill(self, selector, text):
         self.one(selector).send_keys(Keys.CONTROL, "a")
@@ -73,8 +73,8 @@ class Page:
             chain.key_up(key)
         chain.perform()
 
-    def write(self):
-        self.one("#write").click()
+    def generate(self):
+        self.one("#generate").click()
         self.wait(lambda: self.text("#ending"))
 
 
@@ -83,22 +83,22 @@ def page(chromium, address):
     chromium.get_log("browser")
     chromium.get(address)
     page = Page(chromium)
-    page.wait(lambda: page.all("#story textarea") and page.all("#write"))
+    page.wait(lambda: page.all("#story textarea") and page.all("#generate"))
     yield page
     assert [entry for entry in chromium.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 
-def test_a_click_gives_an_ending_and_the_evidence_for_each_word(page):
+def test_a_click_gives_an_ending_and_the_attention_of_each_word(page):
     assert page.text("#results") == ""
-    page.write()
-    rows = page.all("#evidence tbody tr")
-    assert rows and all(row.find_elements(By.CSS_SELECTOR, ".read.state") for row in rows)
-    assert "Log probability" in page.text("#evidence")
+    page.generate()
+    rows = page.all("#words tbody tr")
+    assert rows and all(row.find_elements(By.CSS_SELECTOR, ".weight.state") for row in rows)
+    assert "Log probability" in page.text("#words")
     assert page.text("#message") == ""
 
 
 def test_nothing_is_fetched_from_elsewhere(page, address):
-    page.write()
+    page.generate()
     names = page.driver.execute_script("return performance.getEntriesByType('resource').map((entry) => entry.name)")
     assert names and all(name.startswith((address, "data:")) for name in names)
 
@@ -111,9 +111,9 @@ def test_keys_are_enough(page):
     page.press(Keys.TAB)
     assert active().get_attribute("value") == "greedy"
     page.press(Keys.ARROW_LEFT)
-    assert active().get_attribute("value") == "samples"
+    assert active().get_attribute("value") == "sampling"
     page.press(Keys.TAB)
-    assert active().get_attribute("id") == "write"
+    assert active().get_attribute("id") == "generate"
     page.press(Keys.ENTER)
     page.wait(lambda: len(page.all("#endings input")) == 3)
     page.press(Keys.TAB)
@@ -127,22 +127,22 @@ def test_keys_are_enough(page):
     assert active().get_attribute("role") == "tab"
 
 
-def test_shift_enter_in_the_story_writes(page):
+def test_shift_enter_in_the_story_generates(page):
     page.wait(lambda: page.driver.switch_to.active_element.tag_name == "textarea")
     page.press(Keys.SHIFT, Keys.ENTER)
     page.wait(lambda: page.text("#ending"))
 
 
-def test_another_system_writes_when_chosen(page):
-    page.choose("system", "plain (hlstm-copy)")
-    page.write()
-    assert "Copied from" in page.text("#evidence") and "Triples it read" not in page.text("#evidence")
+def test_another_system_can_be_chosen(page):
+    page.choose("system", "copying (hlstm-copy)")
+    page.generate()
+    assert "Copied from" in page.text("#words") and "Attention to triples" not in page.text("#words")
 
 
-def test_each_tab_is_made_when_opened_and_the_frame_can_be_looked_around_in(page):
+def test_tabs_are_rendered_when_opened_and_the_frame_is_interactive(page):
     page.fill("#story textarea", STORY)
-    page.write()
-    page.open_tab("Look around")
+    page.generate()
+    page.open_tab("Explore")
     page.wait(lambda: page.all("#page iframe"))
     page.driver.switch_to.frame(page.one("#page iframe"))
     page.wait(lambda: page.all("button.word"))
@@ -156,44 +156,44 @@ def test_each_tab_is_made_when_opened_and_the_frame_can_be_looked_around_in(page
         assert page.driver.execute_script(width, page.one(f"#{name} img")) > 300
 
 
-def test_a_new_ending_takes_the_old_pictures_away(page):
-    page.write()
+def test_a_new_ending_removes_the_old_pictures(page):
+    page.generate()
     page.open_tab("Clues")
     page.wait(lambda: page.all("#clues img"))
     page.fill("#story textarea", STORY)
-    page.one("#write").click()
-    page.wait(lambda: page.one("[role=tab][aria-selected=true]").text == "Evidence")
+    page.one("#generate").click()
+    page.wait(lambda: page.one("[role=tab][aria-selected=true]").text == "Words")
     assert not page.all("#clues img")
 
 
-def test_own_triples_are_used_and_a_bad_one_is_named(page):
+def test_user_triples_are_used_and_an_invalid_one_is_named(page):
     page.fill("#story textarea", STORY)
     page.open("own")
     page.wait(lambda: page.one("#triples textarea").is_displayed())
     page.fill("#triples textarea", "oven, Causes, smoke\noven, Causes")
-    page.one("#write").click()
+    page.one("#generate").click()
     page.wait(lambda: "Triple 2 must be head, relation, tail" in page.text("#message"))
     # Parts of the page are drawn one after the other.
     page.wait(lambda: page.text("#results") == "")
     page.fill("#triples textarea", "oven, Causes, smoke")
-    page.write()
+    page.generate()
     page.wait(lambda: "Without your triples:" in page.text("#ending") and page.text("#message") == "")
 
 
 @pytest.mark.parametrize(("story", "problem"), [("", "The story is empty"), ("?! 🎂", "The story has no words")])
-def test_a_story_that_is_none_is_told_in_the_page(page, story, problem):
-    page.write()
+def test_an_invalid_story_is_an_error_in_the_page(page, story, problem):
+    page.generate()
     page.fill("#story textarea", story)
-    page.one("#write").click()
+    page.one("#generate").click()
     page.wait(lambda: problem in page.text("#message [role=alert]") and page.text("#results") == "")
     assert "Traceback" not in page.driver.page_source
 
 
 def test_the_story_is_shown_as_it_is_and_never_runs(page):
-    page.fill("#story textarea", HOSTILE)
-    page.choose("system", "plain (hlstm-copy)")
-    page.write()
-    for name in ("Look around", "Clues", "Attention"):
+    page.fill("#story textarea", MARKUP)
+    page.choose("system", "copying (hlstm-copy)")
+    page.generate()
+    for name in ("Explore", "Clues", "Attention"):
         page.open_tab(name)
     page.wait(lambda: page.all("#attention img") and page.all("#clues img") and page.all("#page iframe"))
     assert page.driver.execute_script("return window.hacked") is None
@@ -215,13 +215,13 @@ def test_on_a_phone_the_ending_stands_below_the_button_and_nothing_is_cut_off(pa
     metrics = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
     page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     try:
-        page.choose("mode", "Samples")
-        page.write()
-        button, ending = page.one("#write").rect, page.one("#results").rect
+        page.choose("decoding", "Sampling")
+        page.generate()
+        button, ending = page.one("#generate").rect, page.one("#results").rect
         assert 0 < ending["y"] - (button["y"] + button["height"]) < 60
         assert page.one("#options").rect["y"] > ending["y"]
         assert all(label.rect["height"] >= 44 for label in page.all("#endings label"))
-        for name in ("Evidence", "Look around", "Clues"):
+        for name in ("Words", "Explore", "Clues"):
             page.open_tab(name)
             assert page.driver.execute_script("return document.documentElement.scrollWidth") == 390
     finally:

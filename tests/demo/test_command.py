@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 
 import pytest
-from hf_storyend.cli.main import app
 from typer.testing import CliRunner
+
+from hf_storyend.cli.main import app
 
 
 class Page:
@@ -26,11 +27,11 @@ def launched(monkeypatch):
         calls.append((tuple(models), settings))
         return page, "http://127.0.0.1:7860/"
 
-    monkeypatch.setattr("hf_storyend.demo.launch_demo", launch_demo)
+    monkeypatch.setattr("hf_storyend.demo.app.launch_demo", launch_demo)
     return calls, page
 
 
-def test_without_anything_the_model_of_the_package_is_shown_on_this_machine(launched):
+def test_default_options(launched):
     calls, page = launched
     result = CliRunner().invoke(app, ["demo"], catch_exceptions=False)
     assert "http://127.0.0.1:7860/" in result.stdout and page.was_waited_for
@@ -44,8 +45,8 @@ def test_models_and_options_are_passed_on(launched):
     assert launched[0] == [(("one", "me/two"), expected)]
 
 
-def test_without_gradio_one_sentence_says_what_to_install(monkeypatch, model_folder):
+def test_without_gradio_one_sentence_says_what_to_install(monkeypatch, model_directory):
     monkeypatch.setitem(sys.modules, "gradio", None)
-    result = CliRunner().invoke(app, ["demo", model_folder])
+    result = CliRunner().invoke(app, ["demo", model_directory])
     assert isinstance(result.exception, ImportError)
     assert str(result.exception) == 'The demo needs gradio. Install it with `pip install "hf_storyend[demo]"`.'

@@ -1,4 +1,4 @@
-"""The demo under a small load, by the program that puts it under a large one."""
+"""The demo under a small load, by the benchmark that puts it under a large one."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ PROGRAM = Path(__file__).parent.parent.parent / "benchmarks" / "demo_load.py"
 
 def put_under_load(*options: str) -> subprocess.CompletedProcess:
     command = [sys.executable, str(PROGRAM), *options, "--users", "8", "--seconds", "4"]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, capture_output=True, text=True, timeout=1800)
 
 
 @pytest.mark.slow
-def test_every_request_is_answered(model_folder):
-    done = put_under_load(model_folder)
+def test_every_request_is_answered(model_directory):
+    # In a run this short, memory still grows as libraries are loaded.
+    done = put_under_load(model_directory, "--max-growth", "1000")
     assert done.returncode == 0, done.stdout + done.stderr
     numbers = {name: int(number) for name, number in re.findall(r"^(\w+) +(\d+)$", done.stdout, re.MULTILINE)}
     assert numbers["requests"] == numbers["answered"] >= 8 and numbers["failed"] == 0
 
 
 @pytest.mark.slow
-def test_memory_beyond_the_bound_is_a_failure(model_folder):
-    done = put_under_load(model_folder, "--max-growth", "-10000")
+def test_memory_beyond_the_bound_is_a_failure(model_directory):
+    done = put_under_load(model_directory, "--max-growth", "-10000")
     assert done.returncode == 1 and "(at most -10000)" in done.stdout
