@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
-from ..modeling.text_processing import split_sentences
-from ..modeling.text_processing import normalize_text
+from ..modeling.text_processing import normalize_text, split_sentences
 from .text_files import shorten
 
 # Name of a field in its source, for errors, and its value.

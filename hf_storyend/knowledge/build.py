@@ -72,17 +72,16 @@ def build_knowledge_table(
             "No edge has a noun or verb of the vocabulary at both ends, so there is nothing to retrieve. "
             "Check the vocabulary's language, `relations`, and what was read."
         )
-    options = {
+    statistics = {
         "policy": policy,
         "max_triples": max_triples,
         "inverse": inverse,
         "symmetric": symmetric,
         "multi_word": multi_word,
+        "num_words": concepts.num_words,
+        **table_statistics(triples, phrases, concepts.query_words(), counts=counts, relations=names or ()),
+        **({"reading": asdict(report)} if report is not None else {}),
     }
-    sizes = {"num_words": concepts.num_words, "query_words": concepts.query_words()}
-    statistics = options | table_statistics(triples, phrases, **sizes, counts=counts, relations=names or ())
-    if report is not None:
-        statistics["reading"] = asdict(report)
     used = names or sorted(statistics["relations"])
     return KnowledgeTable(used, max_triples, triples, concepts.other_concepts(), phrases, statistics)
 

@@ -15,9 +15,8 @@ _MAX_RELATIONS_SHOWN = 10
 def table_statistics(
     triples: Mapping[str, list[Triple]],
     phrases: Mapping[str, list[Triple]],
-    *,
-    num_words: int,
     query_words: Collection[str],
+    *,
     counts: Mapping[str, int] | None = None,
     relations: Iterable[str] = (),
 ) -> dict[str, Any]:
@@ -31,7 +30,6 @@ def table_statistics(
     Args:
         triples: Triples of each word.
         phrases: Triples of each multi-word concept.
-        num_words: Size of the vocabulary without special tokens.
         query_words: Words that can be nouns or verbs.
         counts: Frequency of each word in the stories.
         relations: Relations to list even if they have no triple.
@@ -39,7 +37,6 @@ def table_statistics(
     num_triples = sum(map(len, triples.values()))
     num_query_words = len({*query_words, *triples})
     statistics: dict[str, Any] = {
-        "num_words": num_words,
         "num_query_words": num_query_words,
         "num_covered_words": len(triples),
         "num_triples": num_triples,
