@@ -85,15 +85,15 @@ def test_a_system_is_added(tree):
 def test_a_metric_is_added(tree):
     function, line = python_of("adding_a_metric")
     title = re.search(r'`("questions":\s+".+?")`', page("adding_a_metric"))[1]
-    tree.put("hf_storyend/evaluation/texts.py", f"{function}\n\n", before="def distinct")
-    tree.put("hf_storyend/evaluation/scoring.py", "is_question, ", before="rouge_l, words_of")
-    tree.put("hf_storyend/evaluation/scoring.py", textwrap.indent(line, " " * 8), before="        if self._recitable")
-    tree.put("hf_storyend/evaluation/result.py", f"    {' '.join(title.split())},\n", before='    "length":')
+    tree.put("hf_storyend/evaluation/text_metrics.py", f"{function}\n\n", before="def distinct")
+    tree.put("hf_storyend/evaluation/scoring.py", "    is_question,\n", before="    mean_of,\n")
+    tree.put("hf_storyend/evaluation/scoring.py", textwrap.indent(line, " " * 8), before="        if self._training")
+    tree.put("hf_storyend/evaluation/results.py", f"    {' '.join(title.split())},\n", before='    "length":')
     (tree.folder / "endings.txt").write_text("Did she sleep?\nShe slept.\n", encoding="utf-8")
-    arguments = ["score", "--endings", "endings.txt", "--max-stories", "2", "--output", "scored"]
+    arguments = ["score", "--endings", "endings.txt", "--max_stories", "2", "--output_dir", "scored"]
     tree.python("-m", "hf_storyend.cli.main", *arguments)
     table = (tree.folder / "scored" / "endings" / "evaluation.md").read_text(encoding="utf-8")
-    assert re.search(r"Endings that are a question, % \| 50\.00", table)
+    assert re.search(r"Endings that are questions, % \| 50\.00", table)
 
 
 @pytest.mark.slow
