@@ -42,8 +42,10 @@ def can_fuse(lstm: ContextLSTM, attention: MultiSourceAttention | None, word_vec
     if not is_eager_mode(word_vectors) or word_vectors.shape[1] == 1:
         return False
     parts = [(lstm, ContextLSTM), *((gates, GateLinear) for gates in lstm.step_gates)]
-    if attention is not None:
+    if isinstance(attention, MultiSourceAttention):
         parts += [(attention, MultiSourceAttention), (attention.merge, nn.Linear)]
+    elif attention is not None:
+        return False
     return all(is_unmodified(module, expected) for module, expected in parts)
 
 

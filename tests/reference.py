@@ -42,6 +42,9 @@ class Reading:
 
     state: State  # after the last step
     hidden: list[Tensor] = field(default_factory=list)
+    outputs: list[Tensor] = field(
+        default_factory=list
+    )  # what words are predicted from, and the next sentence attends to
     alpha_h: list[Tensor] = field(default_factory=list)
     alpha_x: list[Tensor] = field(default_factory=list)
 
@@ -160,6 +163,24 @@ def attend(query: Tensor, W: Tensor, vectors: Sequence[Tensor | None]) -> tuple[
     return weighted_sum(alpha, readable), query.new_zeros(len(vectors)).index_copy(0, places, alpha)
 
 
+def context(
+    weights: Weights,
+    query: Tensor,
+    preceding_states: Sequence[Tensor] | None,
+    preceding_graphs: Sequence[Tensor | None] | None,
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """c_l, alpha_h and alpha_x for a query h_{j-1} or s_{t-1}; c_l is zero where there is no preceding sentence."""
+    if preceding_states is None:
+        return torch.zeros_like(query), None, None
+    sources, alpha_h = attend(query, weights["attention.state_scorer.weight"], preceding_states)
+    alpha_x = None
+    if preceding_graphs is not None:
+        c_x, alpha_x = attend(query, weights["attention.knowledge_scorer.weight"], preceding_graphs)
+        sources = torch.cat([sources, c_x])
+    # c_l = W_l [c_h ; c_x] + b_l
+    return weights["attention.merge.weight"] @ sources + weights["attention.merge.bias"], alpha_h, alpha_x
+
+
 def read_sequence(
     weights: Weights,
     inputs: Sequence[int],
@@ -170,21 +191,17 @@ def read_sequence(
     """Run the LSTM over the inputs, attending to the preceding sentence where there is one."""
     reading = Reading(state)
     for word_id in inputs:
-        query = reading.state[-1][0]  # h_{j-1}, or s_{t-1}
-        if preceding_states is None:
-            c_l = torch.zeros_like(query)
-        else:
-            c_h, alpha_h = attend(query, weights["attention.state_scorer.weight"], preceding_states)
-            reading.alpha_h.append(alpha_h)
-            sources = c_h
-            if preceding_graphs is not None:
-                c_x, alpha_x = attend(query, weights["attention.knowledge_scorer.weight"], preceding_graphs)
-                reading.alpha_x.append(alpha_x)
-                sources = torch.cat([c_h, c_x])
-            # c_l = W_l [c_h ; c_x] + b_l
-            c_l = weights["attention.merge.weight"] @ sources + weights["attention.merge.bias"]
+        c_l, alpha_h, alpha_x = context(weights, reading.state[-1][0], preceding_states, preceding_graphs)
         reading.state = lstm_step(weights, word_id, c_l, reading.state)
-        reading.hidden.append(reading.state[-1][0])
+        h = reading.state[-1][0]
+        reading.hidden.append(h)
+        if "attentional.weight" in weights:
+            # h~_j = tanh(c(h_j) + W_d h_j), with what the state after the step attends to
+            c_l, alpha_h, alpha_x = context(weights, h, preceding_states, preceding_graphs)
+            h = torch.tanh(c_l + weights["attentional.weight"] @ h)
+        reading.outputs.append(h)
+        reading.alpha_h += [] if alpha_h is None else [alpha_h]
+        reading.alpha_x += [] if alpha_x is None else [alpha_x]
     return reading
 
 
@@ -226,15 +243,15 @@ def run_story(
 
         # Phi_en = sum_{i >= 2} sum_j -log P(x_j)
         if i >= 1:
-            for h, target in zip(reading.hidden, [*sentence, end_id], strict=True):
+            for h, target in zip(reading.outputs, [*sentence, end_id], strict=True):
                 result.phi_en = result.phi_en + nll(output_logits(weights, h), target)
 
         state = reading.state
-        preceding_states = reading.hidden[1:]  # the words' states, without the start symbol's
+        preceding_states = reading.outputs[1:]  # at the words, without the start symbol
         alphas_R: list[Tensor] = []
         if knowledge is not None:
             preceding_graphs, alphas_R = graph_vectors(
-                weights, graphs[i], preceding_states, knowledge, attend_empty_graphs
+                weights, graphs[i], reading.hidden[1:], knowledge, attend_empty_graphs
             )
         result.triple_attention.append(alphas_R)
 
@@ -243,7 +260,7 @@ def run_story(
     result.knowledge_attention = reading.alpha_x
 
     # Phi_de = sum_t -log P(y_t)
-    for s, target in zip(reading.hidden, ending, strict=True):
+    for s, target in zip(reading.outputs, ending, strict=True):
         logits = output_logits(weights, s)
         result.logits.append(logits)
         result.phi_de = result.phi_de + nll(logits, target)

@@ -120,11 +120,12 @@ def encode_incrementally(
         before = (words[-1], graphs[-1] if knowledge else None) if words else (None, None)
         reading = read_sequence(weights, [start_id, *sentence], state, *before)
         state = reading.state
-        words.append(reading.hidden[1:])
+        words.append(reading.outputs[1:])
+        states = reading.hidden[1:]
         graphs.append(
-            graph_vectors(weights, story[1][i], words[-1], knowledge, attend_empty_graphs)[0] if knowledge else []
+            graph_vectors(weights, story[1][i], states, knowledge, attend_empty_graphs)[0] if knowledge else []
         )
-        for h, target in zip(reading.hidden, [*sentence, end_id], strict=True) if i else ():
+        for h, target in zip(reading.outputs, [*sentence, end_id], strict=True) if i else ():
             phi_en = phi_en + nll(weights["lm_head.weight"] @ h + weights["lm_head.bias"], target)
     return Encoded(state, words, graphs, phi_en=phi_en)
 
@@ -219,7 +220,7 @@ def run_ending(
         context, alpha, beta = CONTEXTS[encoder](weights, state[-1][0], story)
         state = step_with_context(weights, x, context, state)
         s = state[-1][0]
-        if encoder == "sequence":
+        if "attentional.weight" in weights:
             # h~ = tanh(W_l c(s) + b_l + W_d s)
             context, alpha, beta = CONTEXTS[encoder](weights, s, story)
             s = torch.tanh(context + weights["attentional.weight"] @ s)
