@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import signal
@@ -125,6 +126,12 @@ def _wait(condition: Callable[[], bool]) -> None:
 
 def output_of(options: TrainingOptions) -> str:
     return Path(f"{options.output_dir}.log").read_text(encoding="utf-8")
+
+
+def read_log(options: TrainingOptions) -> list[dict]:
+    """Events of `train_log.jsonl`."""
+    text = (Path(options.output_dir) / "train_log.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
 
 
 def final_weights(options: TrainingOptions) -> dict[str, torch.Tensor]:

@@ -19,6 +19,7 @@ from training_runs import (
     finish_run,
     free_port,
     output_of,
+    read_log,
     small_options,
     start_run,
     wait_for_pause,
@@ -50,8 +51,7 @@ def finish(*processes: subprocess.Popen) -> str:
 
 
 def losses(options: TrainingOptions) -> list[float]:
-    lines = (Path(options.output_dir) / "train_log.jsonl").read_text(encoding="utf-8").splitlines()
-    return [event["loss"] for event in map(json.loads, lines) if "loss" in event]
+    return [event["loss"] for event in read_log(options) if "loss" in event]
 
 
 def evaluation(options: TrainingOptions) -> dict:

@@ -1,6 +1,5 @@
 """Runs resume bit-exactly: after `kill -9`, signals and damaged checkpoints."""
 
-import json
 import os
 import random
 import signal
@@ -16,6 +15,7 @@ from training_runs import (
     kill,
     last_checkpoint,
     output_of,
+    read_log,
     small_options,
     start_run,
     wait_for_pause,
@@ -51,7 +51,7 @@ def test_killed_at_random_moments(uninterrupted, prepared, tmp_path, seed):
             assert kill(process) == -signal.SIGKILL
     assert finish_run(options) == 0, output_of(options)
     assert_same_end(options, whole)
-    steps = [event["step"] for event in events_of(options) if "loss" in event]
+    steps = [event["step"] for event in read_log(options) if "loss" in event]
     assert steps == list(range(1, 21)), "The log tells every update once."
 
 
@@ -154,8 +154,3 @@ def test_a_run_can_go_on_from_another_one_s_checkpoint(uninterrupted, prepared, 
     assert finish_run(options) == 0, output_of(options)
     for name in ("model", "optimizer"):
         assert are_identical(last_checkpoint(options, name), last_checkpoint(whole, name))
-
-
-def events_of(options: TrainingOptions) -> list[dict]:
-    lines = (Path(options.output_dir) / "train_log.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines]

@@ -1,16 +1,15 @@
-"""A run from data to a directory that is ready to use, and what can go wrong on the way."""
+"""Training runs: losses, schedules, best models, limits, and what can go wrong."""
 
 import itertools
 import json
 import resource
 import signal
-from pathlib import Path
 
 import pytest
 import torch
 from datasets import DatasetDict
 from safetensors.torch import load_file
-from training_runs import are_identical, final_weights, finish_run, output_of, small_options
+from training_runs import are_identical, final_weights, finish_run, output_of, read_log, small_options
 from transformers import AutoModel, AutoTokenizer
 
 from hf_storyend.systems import SYSTEMS
@@ -18,97 +17,20 @@ from hf_storyend.training import NonFiniteLoss, TrainingOptions, TrainingRun, tr
 from hf_storyend.training import run as training_run
 
 
-def events(options: TrainingOptions) -> list[dict]:
-    text = (Path(options.output_dir) / "train_log.jsonl").read_text(encoding="utf-8")
-    return [json.loads(line) for line in text.splitlines()]
-
-
-@pytest.fixture(scope="module")
-def finished(prepared, tmp_path_factory) -> TrainingOptions:
-    options = small_options(prepared, tmp_path_factory.mktemp("finished") / "run", report_to="tensorboard")
-    train(options)
-    return options
-
-
-def test_a_run_leaves_all_that_from_pretrained_and_readers_need(finished):
-    directory = Path(finished.output_dir)
-    model = AutoModel.from_pretrained(directory)
-    tokenizer = AutoTokenizer.from_pretrained(directory)
-    inputs = tokenizer("Tom made a cake. It burnt.", return_tensors="pt")
-    assert len(tokenizer.batch_decode(model.generate(**inputs, max_new_tokens=5), skip_special_tokens=True)) == 1
-    names = {path.name for path in directory.iterdir()}
-    assert {
-        "config.json",
-        "generation_config.json",
-        "model.safetensors",
-        "tokenizer_config.json",
-        "modeling_incremental_encoder.py",
-        "README.md",
-        "metrics.json",
-        "trainer_state.json",
-        "train_log.jsonl",
-        "training_options.json",
-        "validation_endings.jsonl",
-        "curves.png",
-        "best",
-        "checkpoint-18",
-        "checkpoint-20",
-        "logs",
-    } <= names
-    assert not [name for name in names if name.endswith(".partial")]
-
-
-def test_the_log_has_every_update_and_every_evaluation(finished):
-    losses = [event for event in events(finished) if "loss" in event]
-    assert [event["step"] for event in losses] == list(range(1, 21))
-    assert all(event["stories_per_second"] > 0 and event["peak_memory_mb"] > 0 for event in losses)
-    evaluations = [event for event in events(finished) if "eval_perplexity" in event]
-    # Every seven updates and at the last one; then once more on all stories.
-    assert [event["step"] for event in evaluations] == [7, 14, 20, 20]
-    assert [event["eval_num_stories"] for event in evaluations] == [4, 4, 4, 33]
-    assert {"eval_sampled_perplexity", "eval_bleu_1", "eval_bleu_2"} <= evaluations[0].keys()
-
-
-def test_metrics_state_and_card_say_what_was_measured(finished):
-    directory = Path(finished.output_dir)
-    metrics = json.loads((directory / "metrics.json").read_text())
-    state = json.loads((directory / "trainer_state.json").read_text())
-    assert state["global_step"] == 20 and len(state["log_history"]) == len(events(finished))
-    assert metrics["validation"]["perplexity"] == events(finished)[-1]["eval_perplexity"]
-    card = (directory / "README.md").read_text()
-    assert f"{metrics['validation']['bleu_1']:.4g}" in card and "ie-msa-ca" in card
-    endings = (directory / "validation_endings.jsonl").read_text().splitlines()
-    assert len(endings) == 33 and json.loads(endings[0])["context"]
-
-
-def test_the_picture_is_a_picture(finished):
-    assert (Path(finished.output_dir) / "curves.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_trackers_get_the_numbers(finished):
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    folder = next((Path(finished.output_dir) / "logs").rglob("events.out.tfevents*")).parent
-    scalars = EventAccumulator(str(folder))
-    scalars.Reload()
-    assert {"loss", "eval_perplexity"} <= set(scalars.Tags()["scalars"])
-    assert len(scalars.Scalars("loss")) == 20
-
-
 @pytest.mark.filterwarnings("ignore:.*no supported trackers")
-def test_a_tracker_that_is_not_there_is_an_error(prepared, tmp_path):
+def test_a_missing_tracker_is_an_error(prepared, tmp_path):
     with pytest.raises(ValueError, match="tracker `aim`, which is not installed"):
         TrainingRun(small_options(prepared, tmp_path / "run", report_to="aim"))
 
 
-def test_accumulated_batches_are_one_large_one(prepared, tmp_path):
+def test_accumulated_batches_equal_one_large_batch(prepared, tmp_path):
     """The loss is divided by the words of the whole update, so four batches of 6 are one of 24."""
     common = {"dropout": 0.0, "max_steps": 2, "max_train_samples": 48}
     parts = small_options(prepared, tmp_path / "parts", gradient_accumulation_steps=4, **common)
     whole = small_options(prepared, tmp_path / "whole", per_device_train_batch_size=24, **common)
     for options in (parts, whole):
         train(options)
-    totals = [[event["loss"] for event in events(options) if "loss" in event] for options in (parts, whole)]
+    totals = [[event["loss"] for event in read_log(options) if "loss" in event] for options in (parts, whole)]
     # Which stories come together depends on the size of a batch; all of them are read in both runs.
     assert sum(totals[0]) == pytest.approx(sum(totals[1]), rel=0.02)
 
@@ -132,24 +54,24 @@ def test_bfloat16_trains(prepared, tmp_path):
     options = small_options(prepared, tmp_path / "run", mixed_precision="bf16")
     assert finish_run(options) == 0, output_of(options)
     assert all(weight.dtype == torch.float32 for weight in final_weights(options).values())
-    losses = [event["ending_loss"] for event in events(options) if "loss" in event]
+    losses = [event["ending_loss"] for event in read_log(options) if "loss" in event]
     assert sum(losses[-8:]) < sum(losses[:8])
 
 
 @pytest.mark.slow
-def test_workers_make_the_same_batches(finished, prepared, tmp_path):
+def test_workers_collate_the_same_batches(finished, prepared, tmp_path):
     options = small_options(prepared, tmp_path / "run", dataloader_num_workers=2)
     assert finish_run(options) == 0, output_of(options)
     assert are_identical(final_weights(options), final_weights(finished))
 
 
-def test_only_deterministic_kernels(finished, prepared, tmp_path):
+def test_full_determinism(finished, prepared, tmp_path):
     options = small_options(prepared, tmp_path / "run", full_determinism=True)
     assert finish_run(options) == 0, output_of(options)
     assert are_identical(final_weights(options), final_weights(finished))
 
 
-def test_how_to_compile_is_passed_on(prepared, tmp_path, monkeypatch):
+def test_compile_mode_is_passed_on(prepared, tmp_path, monkeypatch):
     modes = []
     monkeypatch.setattr(torch, "compile", lambda model, *, dynamic, mode: modes.append((dynamic, mode)) or model)
     changes = {"torch_compile": True, "torch_compile_mode": "reduce-overhead"}
@@ -159,25 +81,25 @@ def test_how_to_compile_is_passed_on(prepared, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_compiled_model_trains(finished, prepared, tmp_path):
-    """Two updates are two shapes, each of which is compiled anew: minutes."""
+    """Two updates have two shapes, each of which recompiles: minutes."""
     changes = {"dropout": 0.0, "max_steps": 2, "eval_steps": 2, "logging_steps": 1, "num_layers": 1}
     options = small_options(prepared, tmp_path / "run", torch_compile=True, **changes)
     plain = small_options(prepared, tmp_path / "plain", **changes)
     train(options)
     train(plain)
-    losses = [[event["loss"] for event in events(each) if "loss" in event] for each in (options, plain)]
+    losses = [[event["loss"] for event in read_log(each) if "loss" in event] for each in (options, plain)]
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
     assert final_weights(options).keys() == final_weights(plain).keys()
 
 
 @pytest.mark.parametrize("num_sampled_classes", [None, 30])
 def test_the_paper_s_recipe_trains(prepared, tmp_path, num_sampled_classes):
-    """Also with losses over words drawn for each batch, as in the authors' code; evaluation is still over all."""
+    """Also with a sampled softmax, as in the authors' code; evaluation uses the full softmax."""
     changes = {"recipe": "paper", "max_steps": 60, "eval_steps": 30, "logging_steps": 20}
     options = small_options(prepared, tmp_path / "run", num_sampled_classes=num_sampled_classes, **changes)
     train(options)
-    losses = [event["loss"] for event in events(options) if "loss" in event]
-    perplexities = [event["eval_perplexity"] for event in events(options) if "eval_perplexity" in event]
+    losses = [event["loss"] for event in read_log(options) if "loss" in event]
+    perplexities = [event["eval_perplexity"] for event in read_log(options) if "eval_perplexity" in event]
     assert losses[-1] < losses[0] and perplexities[1] < perplexities[0]
     model = AutoModel.from_pretrained(options.output_dir)
     assert model.config.num_sampled_classes == num_sampled_classes
@@ -195,8 +117,8 @@ def test_every_system_trains_evaluates_and_loads(prepared, tmp_path, system):
     assert model.generate(**inputs, max_new_tokens=3).shape[0] == 1
 
 
-def test_runs_with_other_seeds_are_evaluated_alike(prepared, tmp_path, monkeypatch):
-    """Their sampled perplexities could not be compared if each drew words of its own."""
+def test_runs_with_other_seeds_are_evaluated_with_the_same_samples(prepared, tmp_path, monkeypatch):
+    """Sampled perplexities are comparable only over the same classes."""
     seen, really_evaluate = [], training_run.evaluate_model
     monkeypatch.setattr(
         training_run,
@@ -209,14 +131,14 @@ def test_runs_with_other_seeds_are_evaluated_alike(prepared, tmp_path, monkeypat
     assert seen[0] == seen[1]
 
 
-def test_the_best_model_is_the_one_that_stays(prepared, tmp_path):
-    """With a learning rate that ruins the model, the best evaluation is an early one."""
+def test_the_best_model_is_loaded_at_the_end(prepared, tmp_path):
+    """With a diverging learning rate, the best evaluation is an early one."""
     options = small_options(
         prepared, tmp_path / "run", learning_rate=3.0, warmup_ratio=0.9, max_steps=24, eval_steps=2, dropout=0.0
     )
     train(options)
     state = json.loads((tmp_path / "run" / "trainer_state.json").read_text())
-    evaluations = {e["step"]: e["eval_perplexity"] for e in events(options) if e.get("eval_num_stories") == 4}
+    evaluations = {e["step"]: e["eval_perplexity"] for e in read_log(options) if e.get("eval_num_stories") == 4}
     best = min(evaluations, key=evaluations.__getitem__)
     assert state["best_global_step"] == best < 24
     assert are_identical(final_weights(options), load_file(tmp_path / "run" / "best" / "model.safetensors"))
@@ -235,7 +157,7 @@ def test_early_stopping(prepared, tmp_path):
     train(options)
     state = json.loads((tmp_path / "run" / "trainer_state.json").read_text())
     assert state["global_step"] < 60
-    evaluations = [e["eval_perplexity"] for e in events(options) if e.get("eval_num_stories") == 4]
+    evaluations = [e["eval_perplexity"] for e in read_log(options) if e.get("eval_num_stories") == 4]
     assert min(evaluations[-3:]) >= min(evaluations[:-3])
 
 
@@ -245,7 +167,7 @@ def test_a_limit_in_minutes(prepared, tmp_path, caplog):
     options = small_options(prepared, tmp_path / "run", max_minutes=1, max_steps=100_000, eval_steps=100_000)
     seconds = itertools.count(step=3)
     train_with(TrainingRun(options, clock=lambda: next(seconds)))
-    updates = [event for event in events(options) if "loss" in event]
+    updates = [event for event in read_log(options) if "loss" in event]
     assert [event["elapsed"] for event in updates] == list(range(3, 61, 3))
     assert [event["stories_per_second"] for event in updates[:2]] == [2.0, 2.0]
     rates = [event["learning_rate"] for event in updates]
@@ -283,7 +205,7 @@ def test_a_non_finite_loss_can_be_skipped(prepared, tmp_path):
     options = small_options(prepared, tmp_path / "run", non_finite="skip")
     run = train_with(TrainingRun(options), nan_at=4)
     assert run.state.step == 20
-    assert [event["step"] for event in events(options) if "loss" in event] == [*range(1, 5), *range(6, 21)]
+    assert [event["step"] for event in read_log(options) if "loss" in event] == [*range(1, 5), *range(6, 21)]
     assert all(torch.isfinite(weight).all() for weight in final_weights(options).values())
 
 
@@ -306,21 +228,21 @@ def test_a_full_disk_leaves_the_last_good_checkpoint(prepared, tmp_path):
     assert finish_run(longer) == 0
 
 
-def test_a_directory_that_can_not_be_written(prepared, tmp_path):
+def test_an_unwritable_directory_is_refused(prepared, tmp_path):
     (tmp_path / "file").write_text("")
     options = small_options(prepared, tmp_path / "file")
     assert finish_run(options) == 2
     assert "could not be written" in output_of(options) and "Traceback" not in output_of(options)
 
 
-def test_a_directory_with_other_things_in_it_is_left_alone(prepared, tmp_path):
+def test_a_directory_with_other_files_is_left_alone(prepared, tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "novel.txt").write_text("mine")
     with pytest.raises(ValueError, match="not empty and not a training run"):
         TrainingRun(small_options(prepared, tmp_path / "run"))
 
 
-def test_data_that_were_not_prepared(tmp_path):
+def test_unprepared_data_are_refused(tmp_path):
     with pytest.raises(ValueError, match="has no `config.json`: make it with `storyend prepare --output"):
         TrainingRun(small_options(tmp_path, tmp_path / "run"))
 
@@ -341,7 +263,7 @@ def test_the_loop_must_be_complete(prepared, tmp_path):
             pass
 
 
-def test_word_vectors_of_the_prepared_model_are_kept(prepared, tmp_path):
+def test_prepared_embeddings_are_kept(prepared, tmp_path):
     with TrainingRun(small_options(prepared, tmp_path / "run")) as run:
         vectors = load_file(prepared / "model.safetensors")["encoder.embed_tokens.weight"]
         assert torch.equal(run.model.get_input_embeddings().weight, vectors)
