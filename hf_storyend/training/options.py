@@ -19,6 +19,16 @@ RENAMED_OPTIONS = {
     "encoder_loss_share": "encoder_loss_sampling_ratio",
     "num_negatives": "num_sampled_classes",
 }
+_COUNTS = (
+    "per_device_train_batch_size",
+    "gradient_accumulation_steps",
+    "per_device_eval_batch_size",
+    "save_steps",
+    "save_total_limit",
+    "logging_steps",
+    "num_beams",
+)
+_OPTIONAL_COUNTS = ("max_train_samples", "max_eval_samples", "eval_steps", "early_stopping_patience")
 
 
 @dataclass(frozen=True)
@@ -102,14 +112,8 @@ class TrainingOptions:
 
     def __post_init__(self) -> None:
         find_system(self.system)
-        check_at_least(
-            *(self, 1, "per_device_train_batch_size", "gradient_accumulation_steps", "per_device_eval_batch_size"),
-            *("save_steps", "save_total_limit", "logging_steps", "num_beams"),
-        )
-        check_at_least(
-            *(self, 1, "max_train_samples", "max_eval_samples", "eval_steps", "early_stopping_patience"),
-            optional=True,
-        )
+        check_at_least(self, 1, *_COUNTS)
+        check_at_least(self, 1, *_OPTIONAL_COUNTS, optional=True)
         check_at_least(self, 0, "dataloader_num_workers", "num_sample_endings")
         self._check_length()
         self._check_recipe()
