@@ -65,7 +65,7 @@ def test_models_are_loaded_once_on_first_use(model_directory, monkeypatch):
 
 
 def test_an_unknown_system_is_named(generator):
-    with pytest.raises(ValueError, match=r"no system `gone`; choose one of knowing \(ie-msa-ga\), plain"):
+    with pytest.raises(ValueError, match=r"no system `gone`; choose one of knowing \(ie-msa-ga\), copying"):
         generator.generate(ask(generator, system="gone"))
 
 
