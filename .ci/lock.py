@@ -1,8 +1,8 @@
-"""Make requirements-test.lock anew: the versions of constraints.txt, with the hashes of all files the registry has.
+"""Write requirements-test.lock: the versions of constraints.txt, with the hashes of all files on the registry.
 
     pip install uv && python .ci/lock.py [WHEEL ...]
 
-Wheels named on the command line are allowed too, beside those of the registry: torch as a CPU build, for one.
+Wheels named on the command line are allowed, too: torch as a CPU build, for example.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ ROOT = Path(__file__).parent.parent
 LOCK = ROOT / "requirements-test.lock"
 HEADER = """\
 # What `make test` installs: the versions of constraints.txt, with the hashes of all their files.
-# Made by .ci/lock.py; not to be edited by hand.
+# Written by .ci/lock.py; do not edit.
 """
 
 
 def registry_hashes() -> str:
-    """Every package of constraints.txt with a hash a line, for all platforms."""
+    """Return every package of constraints.txt with its hashes, one a line, for all platforms."""
     command = [sys.executable, "-m", "uv", "pip", "compile", str(ROOT / "constraints.txt")]
     command += ["--generate-hashes", "--no-deps", "--universal", "--no-header", "--no-annotate", "--quiet"]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def allow(lock: str, wheel: Path) -> str:
-    """The lock with one more file of one of its packages."""
+    """Return the lock with one more file of one of its packages."""
     name, version = wheel.name.split("-")[:2]
     # torch-2.13.0+cpu is a build of torch 2.13.0.
     line = f"{name}=={version.split('+')[0]} \\\n"
