@@ -123,18 +123,6 @@ def test_a_directory_of_someone_else_is_left_alone(tmp_path):
     assert (tmp_path / "out" / "thesis.tex").read_text() == "years of work"
 
 
-@pytest.mark.parametrize("option", ["min_weight", "inverse", "symmetric", "multi_word", "relations"])
-def test_options_that_would_do_nothing_are_refused(files, tmp_path, option):
-    value = {"min_weight": 1.5, "relations": ("IsA",)}.get(option, True)
-    with pytest.raises(ValueError, match=f"`{option}` is about triples.*`conceptnet`"):
-        small(tmp_path / "out", stories=str(files["stories"]), **{option: value})
-
-
-def test_embedded_triples_have_no_weights(tmp_path):
-    with pytest.raises(ValueError, match="`min_weight` is about triples"):
-        small(tmp_path / "out", min_weight=1.5)
-
-
 def test_nothing_is_left_behind_by_a_failure(files, tmp_path):
     files["glove"].write_bytes(gzip.compress(b"the 0.1 0.2\na 0.1\n"))
     with pytest.raises(ValueError, match=r"vectors.txt.gz.*line 2"):
@@ -151,7 +139,17 @@ def storyend(*arguments: str, cwd: Path) -> subprocess.CompletedProcess:
 
 
 def test_command(tmp_path):
-    arguments = ["prepare", "--output_dir", "out", "--hidden_size", "8", "--embedding-size", "6", "--knowledge", "none"]
+    arguments = [
+        "prepare",
+        "--output_dir",
+        "out",
+        "--hidden_size",
+        "8",
+        "--embedding-size",
+        "6",
+        "--knowledge",
+        "none",
+    ]
     first = storyend(*arguments, cwd=tmp_path)
     assert first.returncode == 0, first.stderr
     assert "Prepared data" in first.stdout and "out is ready" in first.stdout

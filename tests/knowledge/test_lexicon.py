@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hf_storyend.knowledge import lexicon
@@ -78,6 +78,7 @@ def test_what_is_no_word(text: str) -> None:
     assert not is_content_word(text)
 
 
+@settings(deadline=None)
 @given(st.text() | st.sampled_from(sorted(FUNCTION_WORDS)))
 def test_lemmas_are_distinct_content(text: str) -> None:
     found = lemmas(text)
