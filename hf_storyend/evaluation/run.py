@@ -141,9 +141,9 @@ def endings_files(
 def _system_names(options: ScoreOptions, files: Sequence[Path]) -> list[str]:
     names = list(options.names) or name_systems(files)
     if len(names) != len(files) or len(set(names)) < len(names):
-        raise ValueError(f"`name` must give {len(files)} different names, one for each file; got {names}.")
+        raise ValueError(f"`names` must give {len(files)} different names, one for each file; got {names}.")
     if options.output_dir is not None and any(Path(name).name != name for name in names):
-        raise ValueError(f"`name` must be names that can be directories inside {options.output_dir}; got {names}.")
+        raise ValueError(f"`names` must be names that can be directories inside {options.output_dir}; got {names}.")
     return names
 
 

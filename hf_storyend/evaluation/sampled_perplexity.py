@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from ..modeling.losses import sample_unique, expected_counts, log_uniform_probabilities
+from ..modeling.losses import expected_counts, log_uniform_probabilities, sample_unique
 
 # Batches consist of stories in their order, however many are computed at a time.
 PROTOCOL_BATCH_SIZE = 128
