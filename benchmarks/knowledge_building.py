@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
-from hf_storyend.knowledge.conceptnet import Edge, ReadReport, read_edges
+from hf_storyend.knowledge import Edge, ReadReport, read_edges
 
 NUM_LINES_OF_CONCEPTNET = 34_074_917
 MEGABYTE = 1 << 20

@@ -52,8 +52,7 @@ def build_knowledge_table(
         inverse (`bool`, *optional*, defaults to `False`):
             Add the inverse of every edge, under the same relation: (kitchen, AtLocation, cook), too.
         symmetric (`bool`, *optional*, defaults to `False`): Add the inverse of edges with a symmetric relation.
-        multi_word (`bool`, *optional*, defaults to `False`):
-            Keep multi-word heads, which are matched in text as they are written.
+        multi_word (`bool`, *optional*, defaults to `False`): Keep multi-word heads, to be matched in text as written.
         report (`ReadReport`, *optional*): Report of `read_edges`, to be included in the statistics.
     """
     names = relation_names(relations)
@@ -61,12 +60,7 @@ def build_knowledge_table(
     KnowledgeTable(names or (), max_triples)
     concepts = VocabularyConcepts(vocabulary)
     rank = ranking(policy, concepts.ranks)
-    directed = _directed(edges, names, inverse, symmetric)
-    of_words, of_phrases = _select(directed, concepts, rank, max_triples, multi_word)
-    triples = {word: _triples_of_word(word, concepts, of_words, rank)[:max_triples] for word in concepts.of_word}
-    triples = {word: rows for word, rows in triples.items() if rows}
-    phrases = {phrase: _triples_of_phrase(phrase, concepts, of_phrases)[:max_triples] for phrase in of_phrases}
-    phrases = {phrase: rows for phrase, rows in phrases.items() if rows}
+    triples, phrases = _select(_directed(edges, names, inverse, symmetric), concepts, rank, max_triples, multi_word)
     if not triples and not phrases:
         raise ValueError(
             "No edge has a noun or verb of the vocabulary at both ends, so there is nothing to retrieve. "
@@ -82,8 +76,8 @@ def build_knowledge_table(
         **table_statistics(triples, phrases, concepts.query_words(), counts=counts, relations=names or ()),
         **({"reading": asdict(report)} if report is not None else {}),
     }
-    used = names or sorted(statistics["relations"])
-    return KnowledgeTable(used, max_triples, triples, concepts.other_concepts(), phrases, statistics)
+    names = names or sorted(statistics["relations"])
+    return KnowledgeTable(names, max_triples, triples, concepts.other_concepts(), phrases, statistics)
 
 
 def _directed(edges: Iterable[Edge], relations: list[str] | None, inverse: bool, symmetric: bool) -> Iterator[Edge]:
@@ -99,8 +93,8 @@ def _directed(edges: Iterable[Edge], relations: list[str] | None, inverse: bool,
 
 def _select(
     edges: Iterable[Edge], concepts: VocabularyConcepts, rank: Rank, max_triples: int, multi_word: bool
-) -> tuple[TopCandidates, TopCandidates]:
-    """Return the best candidates of single-word heads and of multi-word heads."""
+) -> tuple[dict[str, list[Triple]], dict[str, list[Triple]]]:
+    """Return the best triples of words and of phrases, for those that have any."""
     # More than will stay: a word's own lemmas, and the last word of a phrase, are dropped later.
     of_words = TopCandidates(rank, max_triples + concepts.max_concepts)
     of_phrases = TopCandidates(rank, max_triples + 1)
@@ -112,7 +106,13 @@ def _select(
             of_words.add(edge.head, candidate)
         elif multi_word and (phrase := concepts.phrase_of(edge.head, edge.head_pos)):
             of_phrases.add(phrase, candidate)
-    return of_words, of_phrases
+    triples = {word: _triples_of_word(word, concepts, of_words, rank) for word in concepts.of_word}
+    phrases = {phrase: _triples_of_phrase(phrase, concepts, of_phrases) for phrase in of_phrases}
+    return _limit(triples, max_triples), _limit(phrases, max_triples)
+
+
+def _limit(graphs: dict[str, list[Triple]], max_triples: int) -> dict[str, list[Triple]]:
+    return {key: triples[:max_triples] for key, triples in graphs.items() if triples}
 
 
 def _triples_of_word(word: str, concepts: VocabularyConcepts, best: TopCandidates, rank: Rank) -> list[Triple]:
