@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from datasets import Dataset
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hf_storyend.training.batching import UpdateLoader
@@ -55,6 +55,7 @@ def test_processes_share_what_one_would_read(num_stories, accumulation):
             assert words == {batch["num_items_in_batch"] / 4}
 
 
+@settings(deadline=None)
 @given(num_stories=st.integers(1, 40), accumulation=st.integers(1, 4), skipped=st.integers(0, 3))
 def test_an_epoch_has_every_story_once_and_resumes_anywhere(num_stories, accumulation, skipped):
     whole = plan(num_stories, accumulation=accumulation)
