@@ -1,4 +1,4 @@
-"""Every update reads the same stories, whoever shares the work and wherever it resumes."""
+"""Every update reads the same stories, for any number of processes and after resuming."""
 
 from types import SimpleNamespace
 
@@ -42,7 +42,7 @@ def epoch(plan: UpdateLoader, number: int = 0, skipped: int = 0) -> list[list[di
 
 @pytest.mark.parametrize("num_stories", [16, 13, 9, 3])
 @pytest.mark.parametrize("accumulation", [1, 3])
-def test_processes_share_what_one_would_read(num_stories, accumulation):
+def test_processes_together_read_what_one_would(num_stories, accumulation):
     alone = epoch(plan(num_stories, accumulation=accumulation))
     shared = [epoch(plan(num_stories, process, num_processes=4, accumulation=accumulation)) for process in range(4)]
     for number, update in enumerate(alone):

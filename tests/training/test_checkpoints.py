@@ -1,4 +1,4 @@
-"""Checkpoints are complete or not there, and damage is noticed."""
+"""Checkpoints are written atomically, and damage is detected."""
 
 import json
 import os
@@ -26,7 +26,7 @@ def checkpoint(step: int) -> Checkpoint:
     return Checkpoint(step, weights, {"weight/exp_avg": torch.full((2,), float(step))}, {"run": {"epoch": 1}})
 
 
-def test_what_was_saved_is_loaded(tmp_path):
+def test_round_trip(tmp_path):
     path = save_checkpoint(tmp_path, checkpoint(12), keep=2)
     loaded = load_checkpoint(path)
     assert path.name == "checkpoint-12" and loaded.step == 12 and loaded.state == {"run": {"epoch": 1}}
@@ -44,7 +44,7 @@ def test_only_the_newest_are_kept(tmp_path):
 
 @pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "state.json", "manifest.json"])
 @pytest.mark.parametrize("damage", ["flip", "cut", "remove", "empty"])
-def test_damage_is_noticed_and_the_one_before_it_used(tmp_path, caplog, name, damage):
+def test_damage_is_detected_and_the_previous_checkpoint_used(tmp_path, caplog, name, damage):
     good = save_checkpoint(tmp_path, checkpoint(1), keep=2)
     bad = save_checkpoint(tmp_path, checkpoint(2), keep=2) / name
     content = bad.read_bytes()
@@ -74,7 +74,7 @@ def test_no_checkpoint_is_no_error(tmp_path, caplog):
     assert latest_valid_checkpoint(tmp_path) is None and not caplog.records
 
 
-def test_leftovers_of_a_kill_are_removed(tmp_path):
+def test_temporary_files_of_a_killed_run_are_removed(tmp_path):
     good = save_checkpoint(tmp_path, checkpoint(1), keep=1)
     for name in (".checkpoint-2.1234.partial", ".checkpoint-0.old"):
         (tmp_path / name).mkdir()

@@ -1,4 +1,4 @@
-"""Weights in shards (FSDP 2) are saved, loaded and used as whole ones: two processes on the CPU."""
+"""Sharded weights (FSDP 2) are saved, loaded and used unsharded: two processes on the CPU."""
 
 from pathlib import Path
 
@@ -58,7 +58,7 @@ def train_in_shards(folder: str) -> None:
     distributed.destroy_process_group()
 
 
-def test_shards_are_whole_on_disk_and_resume(tmp_path):
+def test_shards_are_saved_unsharded_and_resume(tmp_path):
     assert in_processes(train_in_shards, 2, str(tmp_path)) == [0, 0]
     Accelerator(cpu=True)
     model = new_model()
@@ -75,7 +75,7 @@ def test_shards_are_whole_on_disk_and_resume(tmp_path):
         assert torch.equal(load_file(tmp_path / f"{name}.ending")["ending"], ending)
 
 
-def test_whole_weights_and_states_come_back_as_they_were():
+def test_full_weights_and_states_round_trip():
     Accelerator(cpu=True)
     model, other = new_model(), new_model()
     optimizers = [AcceleratedOptimizer(torch.optim.AdamW(m.parameters(), lr=0.01)) for m in (model, other)]

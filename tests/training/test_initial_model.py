@@ -1,4 +1,4 @@
-"""Starting a run from a trained model."""
+"""Models that runs start from: new, or with the weights of a trained one."""
 
 import pytest
 import torch
@@ -36,7 +36,7 @@ def test_all_weights_and_sizes_are_taken_in_single_precision(prepared, trained):
         assert model.state_dict()[name].dtype == torch.float32
 
 
-def test_another_system_takes_what_it_shares_and_says_what_starts_new(prepared, trained, caplog):
+def test_another_system_takes_shared_weights_and_logs_missing_ones(prepared, trained, caplog):
     fresh, _ = build(prepared, system="ie-msa-ca-copy", hidden_size=12)
     model, tokenizer = build(prepared, system="ie-msa-ca-copy", model_name_or_path=str(trained))
     assert tokenizer.num_copy_slots == model.config.num_copy_slots > 0
@@ -47,7 +47,7 @@ def test_another_system_takes_what_it_shares_and_says_what_starts_new(prepared, 
         assert name in caplog.text
 
 
-def test_words_of_another_vocabulary_keep_their_own_rows(trained, tmp_path):
+def test_tokens_of_another_vocabulary_keep_their_own_rows(trained, tmp_path):
     sizes = {"vocab_size": 500, "hidden_size": 10, "num_layers": 2, "embedding_size": 8}
     prepare(PrepareOptions(output_dir=tmp_path / "larger", **sizes))
     fresh, _ = build(tmp_path / "larger", hidden_size=12)
@@ -66,7 +66,7 @@ def test_another_size_is_refused_by_name(prepared, trained):
         build(prepared, model_name_or_path=str(trained), hidden_size=14)
 
 
-def test_a_lesser_system_says_what_is_left_out(prepared, tmp_path, caplog):
+def test_unused_weights_are_logged(prepared, tmp_path, caplog):
     model, tokenizer = build(prepared, system="ie-msa-ca-copy")
     model.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)

@@ -1,4 +1,4 @@
-"""Several processes that train together, started as people start them."""
+"""Several processes, launched by torchrun and accelerate."""
 
 import json
 import os
@@ -78,14 +78,14 @@ def assert_same_epoch(options: TrainingOptions, alone: TrainingOptions) -> None:
     assert evaluation(options) == pytest.approx(evaluation(alone), rel=1e-4)
 
 
-def test_two_processes_at_half_the_batch_do_what_one_does(alone, prepared, tmp_path):
+def test_two_processes_with_half_the_batch_size_equal_one(alone, prepared, tmp_path):
     options = small_options(prepared, tmp_path / "run", per_device_train_batch_size=2, **EPOCH)
     finish(start(*TORCHRUN, "--nproc_per_node", "2", "--master_port", str(free_port()), SCRIPT, *words(options)))
     assert_same_epoch(options, alone)
 
 
 @pytest.mark.slow
-def test_two_nodes_do_what_one_process_does(alone, prepared, tmp_path):
+def test_two_nodes_equal_one_process(alone, prepared, tmp_path):
     options = small_options(prepared, tmp_path / "run", per_device_train_batch_size=2, **EPOCH)
     port = str(free_port())
     nodes = [

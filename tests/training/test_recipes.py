@@ -1,4 +1,4 @@
-"""The two recipes do what their descriptions say."""
+"""Optimizers and learning rate schedules of the two recipes."""
 
 import pytest
 import torch
@@ -23,7 +23,7 @@ def test_no_warm_up_is_possible():
     assert ModernRecipe(learning_rate=1.0, warmup_ratio=0.0).learning_rate_at(0.0) == pytest.approx(1.0)
 
 
-def test_word_vectors_and_biases_do_not_decay():
+def test_embeddings_and_biases_do_not_decay():
     model = nn.Sequential(nn.Embedding(3, 2), nn.Linear(2, 4))
     optimizer = ModernRecipe(weight_decay=0.3).optimizer(model)
     decaying, still = optimizer.param_groups

@@ -109,7 +109,7 @@ def test_asked_to_stop(uninterrupted, prepared, tmp_path, number):
     assert_same_end(options, whole)
 
 
-def test_a_damaged_checkpoint_is_passed_over(uninterrupted, prepared, tmp_path):
+def test_a_damaged_checkpoint_is_skipped(uninterrupted, prepared, tmp_path):
     whole, _ = uninterrupted
     options = small_options(prepared, tmp_path / "run")
     assert finish_run(options, before=DieIn("_save_tensors", 7)) == -signal.SIGKILL
@@ -138,7 +138,7 @@ def test_a_finished_run_has_nothing_more_to_do(uninterrupted):
         ({"resume_from_checkpoint": "/nowhere"}, "`--resume_from_checkpoint /nowhere` is neither"),
     ],
 )
-def test_what_does_not_fit_is_refused(uninterrupted, changes, message):
+def test_other_options_are_refused(uninterrupted, changes, message):
     whole, _ = uninterrupted
     before = final_weights(whole)
     refused = TrainingOptions(**{**whole.to_dict(), **changes})
@@ -147,7 +147,7 @@ def test_what_does_not_fit_is_refused(uninterrupted, changes, message):
     assert are_identical(before, final_weights(whole))
 
 
-def test_a_run_can_go_on_from_another_one_s_checkpoint(uninterrupted, prepared, tmp_path):
+def test_resuming_from_the_checkpoint_of_another_directory(uninterrupted, prepared, tmp_path):
     whole, _ = uninterrupted
     start = str(Path(whole.output_dir) / "checkpoint-18")
     options = small_options(prepared, tmp_path / "run", resume_from_checkpoint=start)

@@ -1,4 +1,4 @@
-"""transformers' own Seq2SeqTrainer trains the model, as its example shows."""
+"""The example with transformers' Seq2SeqTrainer."""
 
 import os
 import subprocess
