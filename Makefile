@@ -8,8 +8,8 @@ CASES ?= 10000
 COUNT ?= 150
 OLDEST := .venv-oldest
 # Tests that need no extras.
-CORE_TESTS := $(addprefix tests/,modeling systems data knowledge preparation test_equations.py test_invariants.py \
-	test_learning.py test_remote_code.py training/test_checkpoints.py training/test_run.py)
+CORE_TESTS := $(addprefix tests/,modeling systems data knowledge test_remote_code.py training/test_checkpoints.py \
+	training/test_run.py)
 
 .PHONY: help demo test test-slow test-browser coverage mutants test-oldest fuzz lint types bench clean
 
@@ -43,7 +43,7 @@ test-oldest: $(OLDEST)/.done  ## Run the core tests with the oldest versions tha
 	$(OLDEST)/bin/python -m pytest -m "not slow and not browser" $(CORE_TESTS)
 
 fuzz: $(VENV)/.test  ## Fuzzing: CASES corrupted files; none may crash, hang or exhaust memory (two minutes)
-	cd tests && ../$(BIN)/python -m hostile.fuzz --cases $(CASES)
+	cd tests && ../$(BIN)/python -m robustness.fuzz --cases $(CASES)
 
 lint: $(VENV)/.test  ## Check rules and format with ruff
 	$(BIN)/ruff check .
