@@ -17,12 +17,13 @@ from demo.demo_server import free_port, running
 from documents.markdown_code import DOCUMENTS, ROOT, Block, blocks_of, commands_in
 from documents.shells import BashShell, Printed
 from documents.surroundings import NUM_TRAIN, score_sheets
+
 from hf_storyend.cli.main import app
 
-# Options that are given besides: the same programs, for seconds instead of hours.
+# Options that are added: the same programs, for seconds instead of hours.
 SMALLER = {
-    "storyend prepare": f"--num-train {NUM_TRAIN} --hidden-size 16 --num-layers 1",
-    "storyend compare": "--max-steps 2",
+    "storyend prepare": f"--num_train {NUM_TRAIN} --hidden_size 16 --num_layers 1",
+    "storyend compare": "--max_steps 2",
     "examples/train.py": "--max_steps 2 --per_device_train_batch_size 8 --max_eval_samples 4 --max_train_samples 40",
     "python -m pytest": "--collect-only -q",
 }
@@ -68,7 +69,7 @@ def smaller(command: str) -> str:
 def run_documented(command: str, shell: BashShell) -> Printed:
     """Run a command, after what a person would have done before it."""
     if command.startswith("storyend check-code me/"):
-        pushed = shell.run("storyend push my_model --repo-id me/ie-msa-ca")
+        pushed = shell.run("storyend push my_model --repo_id me/ie-msa-ca")
         assert pushed.code == 0, pushed.err
     if command.startswith("storyend annotate report"):
         score_sheets(shell.folder)
@@ -79,7 +80,7 @@ def run_documented(command: str, shell: BashShell) -> Printed:
 
 def _visited(command: str, shell: BashShell) -> Printed:
     port = free_port()
-    words = [*shell.words(command), "--no-open", "--port", str(port)]
+    words = [*shell.words(command), "--no_open", "--port", str(port)]
     with running(words, port, env=shell.environment, cwd=shell.folder) as server:
         assert "gradio" in server.get()
     return Printed(0, "", "")
@@ -169,5 +170,5 @@ def test_output_that_is_not_as_shown_is_seen():
 
 
 def test_a_command_that_fails_is_seen(warm_shell):
-    done = warm_shell("README.md").run("storyend generate --num-endings 0")
+    done = warm_shell("README.md").run("storyend generate --num_return_sequences 0")
     assert done.code == 2 and "Error" in done.err

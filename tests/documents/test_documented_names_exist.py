@@ -17,6 +17,7 @@ import pytest
 import typer
 import yaml
 from documents.markdown_code import DOCUMENTS, ROOT, blocks_of, commands_in, fenced_blocks, inline_code, tokens_of
+
 from hf_storyend.cli.main import app
 
 STORYEND = typer.main.get_command(app)
@@ -196,7 +197,7 @@ def test_options_on_their_own_exist(path):
         ("accelerate launch examples/paint.py", "examples/paint.py is not there"),
         ("accelerate launch --config_file examples/none.yaml examples/train.py", "examples/none.yaml is not there"),
         ("python examples/evaluate.py --colour red", "examples/evaluate.py has no option --colour"),
-        ("accelerate launch examples/train.py --prepared it --colour red", "has no option --colour"),
+        ("accelerate launch examples/train.py --data_dir it --colour red", "has no option --colour"),
         ("sbatch examples/slurm/train.sbatch --colour red", "has no option --colour"),
         ("make tea", "make has no"),
         ('pip install "hf_storyend[tea]"', "there is no extra ['tea']"),
@@ -207,15 +208,15 @@ def test_a_wrong_command_is_seen(command, wrong):
 
 
 @pytest.mark.parametrize(
-    ("command", "wrong"), [("storyend generate --num-endings many", "--num-endings"), ("storyend push it", "repo-id")]
+    ("command", "wrong"), [("storyend generate --num_beams many", "--num_beams"), ("storyend push it", "repo_id")]
 )
 def test_a_wrong_value_is_seen(command, wrong):
     assert wrong in (storyend_usage_error(shlex.split(command)) or "nothing")
 
 
 def test_a_command_over_two_lines_is_one():
-    (block,) = blocks_of("```bash\nstoryend generate 'A.' \\\n    --sample   # why not\n# nothing\n```\n", "bash")
-    assert commands_in(block.code) == ["storyend generate 'A.' --sample"]
+    (block,) = blocks_of("```bash\nstoryend generate 'A.' \\\n    --do_sample   # why not\n# nothing\n```\n", "bash")
+    assert commands_in(block.code) == ["storyend generate 'A.' --do_sample"]
 
 
 def test_code_inside_a_list_is_found_with_what_it_prints():

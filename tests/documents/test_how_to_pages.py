@@ -17,7 +17,7 @@ MAX_LINES = 40
 ARROW_FORMAT = '''
 def parse_arrow_line(line: bytes) -> Edge:
     """`oven -> UsedFor -> bake`."""
-    parts = _text(line).split(" -> ")
+    parts = _decode(line).split(" -> ")
     if len(parts) != 3:
         raise MalformedLineError(f"{len(parts)} parts instead of 3")
     return Edge(_concept(parts[0]), _relation(parts[1]), _concept(parts[2]))
@@ -29,12 +29,14 @@ print([tuple(edge)[:3] for edge in read_edges("arrows.txt")])
 
 
 class Tree:
-    """A copy of the source tree to change."""
+    """A copy of the package to change, laid out as it is installed."""
 
     def __init__(self, folder: Path):
         self.folder = folder
-        for name in ("hf_storyend", "modeling", "hub_cards"):
-            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.safetensors"))
+        not_copied = shutil.ignore_patterns("__pycache__", "*.safetensors")
+        shutil.copytree(ROOT / "hf_storyend", folder / "hf_storyend", ignore=not_copied)
+        for name in ("modeling", "hub_cards"):
+            shutil.copytree(ROOT / name, folder / "hf_storyend" / name, ignore=not_copied)
 
     def put(self, file: str, new: str, *, before: str) -> None:
         path = self.folder / file
@@ -77,8 +79,8 @@ def test_a_system_is_added(tree):
     tree.put("hf_storyend/systems.py", textwrap.indent(line.rstrip() + ",\n", " " * 8), before="    )\n}\n")
     name, description = re.findall(r'"(.+?)"', line)[:2]
     assert re.search(rf"{name} .*{description}", tree.python("-m", "hf_storyend.cli.main", "systems"))
-    tree.python("-m", "hf_storyend.hub.card", "hub_cards")
-    assert description in (tree.folder / "hub_cards" / f"{name}.md").read_text(encoding="utf-8")
+    tree.python("-m", "hf_storyend.hub.card", ".")
+    assert description in (tree.folder / f"{name}.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
@@ -98,10 +100,9 @@ def test_a_metric_is_added(tree):
 
 @pytest.mark.slow
 def test_a_file_format_of_knowledge_is_added(tree):
-    formats = "hf_storyend/knowledge/edge_blocks.py"
-    tree.put("hf_storyend/knowledge/edge_lines.py", f"{ARROW_FORMAT.lstrip()}\n\n", before="class DumpLineParser")
-    tree.put(formats, "    parse_arrow_line,\n", before="    parse_compact_line,\n")
-    line = "        (parse_arrow_line, lambda block: _parse_all(parse_arrow_line, block)),\n"
+    formats = "hf_storyend/knowledge/formats.py"
+    tree.put(formats, f"{ARROW_FORMAT.lstrip()}\n\n", before="class DumpLineParser")
+    line = "        (parse_arrow_line, lambda block: _parse_block(parse_arrow_line, block)),\n"
     tree.put(formats, line, before="    ]\n    lines =")
     (tree.folder / "arrows.txt").write_text("oven -> UsedFor -> bake\n", encoding="utf-8")
     assert tree.python("-c", READ_ARROWS) == "[('oven', 'UsedFor', 'bake')]\n"
