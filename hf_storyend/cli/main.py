@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -71,9 +72,9 @@ def main() -> None:
         # Libraries read these when they are imported; progress bars don't belong in logs.
         os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
         os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
-    _show_log()
     try:
-        sys.exit(app(prog_name="storyend", standalone_mode=False) or 0)
+        with _log_on_stderr():
+            sys.exit(app(prog_name="storyend", standalone_mode=False) or 0)
     except _UsageError as error:
         _fail(_usage_message(error))
     except (ValueError, OSError, ImportError) as error:
@@ -83,15 +84,20 @@ def main() -> None:
         sys.exit(130)
 
 
-def _show_log() -> None:
+@contextmanager
+def _log_on_stderr() -> Iterator[None]:
     """Show what the package logs on standard error."""
-    logger = logging.getLogger("hf_storyend")
-    if not logger.handlers:
-        from rich.logging import RichHandler
+    from rich.logging import RichHandler
 
-        console = Console(stderr=True, highlight=False)
-        logger.addHandler(RichHandler(console=console, show_time=False, show_level=False, show_path=False))
-        logger.setLevel(logging.INFO)
+    logger, console = logging.getLogger("hf_storyend"), Console(stderr=True, highlight=False)
+    handler, level = RichHandler(console=console, show_time=False, show_level=False, show_path=False), logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
 
 
 def _fail(message: str) -> None:

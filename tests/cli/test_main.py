@@ -1,5 +1,7 @@
 """The command line as a whole: its help, spelling of options, and how commands fail."""
 
+import json
+import logging
 from importlib.metadata import version
 
 import pytest
@@ -95,3 +97,16 @@ def test_ctrl_c_is_no_traceback(storyend, monkeypatch):
 
     monkeypatch.setattr("hf_storyend.systems.count_parameters", interrupt)
     assert "Traceback" not in storyend("systems", code=130).err
+
+
+def test_the_log_is_shown_on_standard_error(storyend, monkeypatch):
+    logger = logging.getLogger("hf_storyend.systems")
+
+    def log(*_):
+        logger.info("Counting [parameters].")
+        return 1
+
+    monkeypatch.setattr("hf_storyend.systems.count_parameters", log)
+    printed = storyend("systems", "--json")
+    assert "Counting [parameters]." in printed.err and json.loads(printed.out)
+    assert not any(type(handler).__name__ == "RichHandler" for handler in logging.getLogger("hf_storyend").handlers)
