@@ -19,7 +19,15 @@ def package_logger():
     logger.handlers, logger.level = handlers, level
 
 
-def test_the_first_signal_is_recorded_and_the_second_has_its_usual_effect():
+@pytest.fixture
+def interruptible():
+    """Shells start background jobs with SIGINT ignored."""
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, previous)
+
+
+def test_the_first_signal_is_recorded_and_the_second_has_its_usual_effect(interruptible):
     with StopSignals() as signals:
         assert signals.received == 0
         os.kill(os.getpid(), signal.SIGINT)
