@@ -148,11 +148,12 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
             self.decoder_start_token_id = self.bos_token_id
         if self.prediction_vector is None:
             self.prediction_vector = "attentional" if self.story_encoder == "sequence" else "state"
+        check_weight_files(kwargs.get("transformers_weights"))
+        super().__post_init__(**kwargs)
+        # Last, because names of version 0.1 are set from the keyword arguments.
         self._check_choices()
         self._check_sizes()
         self._check_ranges()
-        check_weight_files(kwargs.get("transformers_weights"))
-        super().__post_init__(**kwargs)
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path, **kwargs):

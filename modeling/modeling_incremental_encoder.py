@@ -563,8 +563,16 @@ class StoryEncoderOutput(ModelOutput):
 
     @property
     def memory(self) -> AttentionMemory:
-        names = [item.name for item in fields(AttentionMemory) if item.name != "states"]
-        return AttentionMemory(self.last_hidden_state, **{name: getattr(self, name) for name in names})
+        return AttentionMemory(
+            self.last_hidden_state,
+            self.state_keys,
+            self.word_mask,
+            self.graph_vectors,
+            self.knowledge_keys,
+            self.graph_mask,
+            self.sentence_states,
+            self.sentence_keys,
+        )
 
     @property
     def copy_memory(self) -> CopyMemory | None:
@@ -1114,8 +1122,11 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         mask = kwargs.get("attention_mask")
         if mask is not None and mask.ndim == 3:
             kwargs["attention_mask"] = mask.flatten(1)
+        if (encoded := kwargs.get("encoder_outputs")) is not None:
+            # A copy, because generate() repeats the rows for beams and samples in place.
+            kwargs["encoder_outputs"] = type(encoded)(**encoded)
         suppressed = [self.config.unk_token_id, self.config.pad_token_id, self.config.bos_token_id]
-        suppress = SuppressTokensLogitsProcessor(suppressed, device=self.device.type)
+        suppress = SuppressSpecialTokens(suppressed, device=self.device.type)
         processors = LogitsProcessorList([suppress, *(logits_processor or [])])
         return super().generate(inputs, generation_config, processors, **kwargs)
 
@@ -1193,6 +1204,10 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         self.config.custom_pipelines = {task: dict(entry) for task, entry in CUSTOM_PIPELINES.items()}
         self.config.library_versions = library_versions()
         return super().save_pretrained(save_directory, *args, **kwargs)
+
+
+class SuppressSpecialTokens(SuppressTokensLogitsProcessor):
+    """A type of its own: of two processors of one type, generate() would drop the one for `suppress_tokens`."""
 
 
 def _given(value: bool | None, default: bool) -> bool:
