@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 import torch
+from hypothesis import settings
 from small_tokenizer import small_tokenizer
 
 from hf_storyend import (
@@ -11,6 +12,10 @@ from hf_storyend import (
     IncrementalEncoderForEndingGeneration,
     IncrementalEncoderTokenizer,
 )
+
+# No test depends on the wall clock.
+settings.register_profile("tests", deadline=None)
+settings.load_profile("tests")
 
 
 @pytest.fixture(autouse=True)

@@ -1,10 +1,19 @@
-"""A slow, obvious reference of story ending generation with incremental encoding and multi-source attention.
+"""Slow reference of all systems: the equations in plain loops.
 
-The equations are written out one story, one sentence, one word and one triple at a time: no batching, no padding, no
-masks and no recurrent modules. Three models are covered: incremental encoding alone (IE), with graph attention
-(IE+MSA(GA)) and with contextual attention (IE+MSA(CA)). Everything is made of plain tensor operations on a dict of
-named weights, so that autograd gives the gradients.
+One story, one sentence, one word and one triple at a time: no batching, no padding, no masks and no recurrent modules.
+Everything is made of plain tensor operations on a dict of named weights, so that autograd gives the gradients.
+
+- IE: sentences one after the other, each attending to the one before it; with graph attention (GA) or contextual
+  attention (CA) also to the graphs of its words. Sentences 2..K are supervised.
+- Seq2Seq: the sentences as one sequence, each with a start symbol before it; a decoder that is fed the context vector
+  of the step before.
+- HLSTM: an LSTM over the words of each sentence, one over the sentences, attention to both levels; with GA or CA also
+  to the graphs of all words.
+- Copying (CopyNet), with any of the encoders.
+- With weights of an attentional vector, words are predicted from it, and sentences of IE attend to it.
 """
+
+from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,35 +27,48 @@ CONTEXTUAL_ATTENTION = "contextual_attention"
 Weights = Mapping[str, Tensor]
 Triple = tuple[int, int, int]  # head word id, relation id, tail word id
 Story = tuple[list[list[int]], list[list[list[Triple]]], list[int]]  # sentences, graphs, ending
+# A story and the words of its sentences as they can be copied.
+CopyStory = tuple[list[list[int]], list[list[list[Triple]]], list[int], list[list[int]]]
 State = list[tuple[Tensor, Tensor]]  # (h, c) of every LSTM layer, the top layer last
 
 
 @dataclass
-class ReferenceStory:
-    """What one story gives; K sentences of l_i words, and an ending of T targets."""
+class EncodedStory:
+    """A story of K sentences of l_i words, encoded."""
 
-    logits: list[Tensor]  # T vectors [V], the ending
-    state_attention: list[Tensor]  # T vectors [l_K], alpha_h of the decoder
-    knowledge_attention: list[Tensor]  # T vectors [l_K], alpha_x of the decoder; empty without knowledge
-    encoder_state_attention: list[list[Tensor]]  # [K][l_i + 1] vectors [l_{i-1}]; empty for the first sentence
-    encoder_knowledge_attention: list[list[Tensor]]  # the same for alpha_x; K empty lists without knowledge
+    state: State  # where the ending starts from
+    words: list[list[Tensor]]  # [K][l_i] what is attended to: top-layer states at words, or attentional vectors
+    graphs: list[list[Tensor | None]]  # [K][l_i] graph vectors; K empty lists without knowledge
     triple_attention: list[list[Tensor]]  # [K][l_i] vectors [N_x], alpha_R; K empty lists without knowledge
-    hidden_states: list[list[Tensor]]  # [K][l_i + 1] top-layer h, the start symbol's first
-    phi_en: Tensor
-    phi_de: Tensor
+    sentences: list[Tensor] = field(default_factory=list)  # K states of the sentence level, in HLSTM
+    # In incremental encoding.
+    hidden_states: list[list[Tensor]] = field(default_factory=list)  # [K][l_i + 1], the start symbol's first
+    state_attention: list[list[Tensor]] = field(default_factory=list)  # [K][l_i + 1] vectors [l_{i-1}]
+    knowledge_attention: list[list[Tensor]] = field(default_factory=list)  # the same for alpha_x
+    phi_en: Tensor | None = None
 
 
 @dataclass
-class Reading:
-    """What reading one sequence of words gives, a list entry per step."""
+class EncodedSequence:
+    """States and attention of one sequence of words, a list entry a step."""
 
     state: State  # after the last step
     hidden: list[Tensor] = field(default_factory=list)
-    outputs: list[Tensor] = field(
-        default_factory=list
-    )  # what words are predicted from, and the next sentence attends to
+    outputs: list[Tensor] = field(default_factory=list)  # what words are predicted from
     alpha_h: list[Tensor] = field(default_factory=list)
     alpha_x: list[Tensor] = field(default_factory=list)
+
+
+@dataclass
+class ReferenceEnding:
+    """The ending of one story, T targets."""
+
+    story: EncodedStory
+    logits: list[Tensor]  # T vectors [V], psi_g
+    probabilities: list[Tensor]  # T vectors [V, or V + slots]
+    attention: list[Tensor]  # T vectors over all words of the story; the last sentence's in incremental encoding
+    knowledge_attention: list[Tensor]  # the same over their graphs; empty without knowledge
+    phi_de: Tensor
 
 
 def weighted_sum(alpha: Tensor, vectors: Sequence[Tensor]) -> Tensor:
@@ -57,18 +79,12 @@ def weighted_sum(alpha: Tensor, vectors: Sequence[Tensor]) -> Tensor:
     return total
 
 
-def count_layers(weights: Weights) -> int:
-    n = 0
-    while f"lstm.step_gates.{n}.weight" in weights:
-        n += 1
-    return n
-
-
-def initial_state(weights: Weights) -> State:
-    """The story starts from h = c = 0 in every layer."""
-    size = weights["lstm.word_gates.weight"].shape[0] // 4
-    zeros = weights["lstm.word_gates.weight"].new_zeros(size)
-    return [(zeros, zeros) for _ in range(count_layers(weights))]
+def zero_state(weights: Weights, prefix: str) -> State:
+    """h = c = 0 in every layer."""
+    size = weights[f"{prefix}.word_gates.weight"].shape[0] // 4
+    zeros = weights[f"{prefix}.word_gates.weight"].new_zeros(size)
+    num_layers = sum(name.startswith(f"{prefix}.step_gates.") and name.endswith("weight") for name in weights)
+    return [(zeros, zeros) for _ in range(num_layers)]
 
 
 def lstm_step(weights: Weights, word_id: int, c_l: Tensor, state: State) -> State:
@@ -89,6 +105,34 @@ def lstm_step(weights: Weights, word_id: int, c_l: Tensor, state: State) -> Stat
         h = torch.sigmoid(o) * torch.tanh(c)
         new_state.append((h, c))
     return new_state
+
+
+def step_without_context(weights: Weights, prefix: str, x: Tensor, state: State) -> State:
+    """h_j = LSTM(h_{j-1}, x_j), all layers."""
+    new_state: State = []
+    for m, (h_prev, c_prev) in enumerate(state):
+        W = weights[f"{prefix}.step_gates.{m}.weight"]
+        if m == 0:
+            gates = weights[f"{prefix}.word_gates.weight"] @ x + weights[f"{prefix}.word_gates.bias"] + W @ h_prev
+        else:
+            gates = W @ torch.cat([new_state[m - 1][0], h_prev]) + weights[f"{prefix}.step_gates.{m}.bias"]
+        i, f, g, o = gates.chunk(4)
+        c = torch.sigmoid(f) * c_prev + torch.sigmoid(i) * torch.tanh(g)
+        new_state.append((torch.sigmoid(o) * torch.tanh(c), c))
+    return new_state
+
+
+def step_with_context(weights: Weights, x: Tensor, context: Tensor, state: State) -> State:
+    """The decoder's s_t = LSTM(s_{t-1}, x_t, c_t): the reference's step, with x in place of a word's vector."""
+    return lstm_step({**weights, "embed_tokens.weight": x.unsqueeze(0)}, 0, context, state)
+
+
+def read_plain(weights: Weights, prefix: str, inputs: Sequence[Tensor], state: State) -> tuple[list[Tensor], State]:
+    states: list[Tensor] = []
+    for x in inputs:
+        state = step_without_context(weights, prefix, x, state)
+        states.append(state[-1][0])
+    return states, state
 
 
 def gru_last_state(weights: Weights, inputs: Sequence[Tensor], direction: str) -> Tensor:
@@ -187,9 +231,9 @@ def read_sequence(
     state: State,
     preceding_states: Sequence[Tensor] | None,
     preceding_graphs: Sequence[Tensor | None] | None,
-) -> Reading:
+) -> EncodedSequence:
     """Run the LSTM over the inputs, attending to the preceding sentence where there is one."""
-    reading = Reading(state)
+    reading = EncodedSequence(state)
     for word_id in inputs:
         c_l, alpha_h, alpha_x = context(weights, reading.state[-1][0], preceding_states, preceding_graphs)
         reading.state = lstm_step(weights, word_id, c_l, reading.state)
@@ -215,82 +259,223 @@ def nll(logits: Tensor, target: int) -> Tensor:
     return torch.logsumexp(logits, dim=0) - logits[target]
 
 
-def run_story(
-    weights: Weights,
-    sentences: list[list[int]],
-    graphs: list[list[list[Triple]]],
-    ending: list[int],
-    *,
-    knowledge: str | None,
-    start_id: int,
-    end_id: int,
-    attend_empty_graphs: bool = True,
-) -> ReferenceStory:
-    """Encode the sentences one behind the other, then read the ending; the graphs are ignored without knowledge."""
-    if knowledge not in (GRAPH_ATTENTION, CONTEXTUAL_ATTENTION, None):
-        raise ValueError(f"unknown knowledge: {knowledge!r}")
-    zero = weights["lm_head.bias"].new_zeros(())
-    result = ReferenceStory([], [], [], [], [], [], [], phi_en=zero, phi_de=zero)
-    state = initial_state(weights)
-    preceding_states: list[Tensor] | None = None
-    preceding_graphs: list[Tensor | None] | None = None
-
-    for i, sentence in enumerate(sentences):
-        reading = read_sequence(weights, [start_id, *sentence], state, preceding_states, preceding_graphs)
-        result.hidden_states.append(reading.hidden)
-        result.encoder_state_attention.append(reading.alpha_h)
-        result.encoder_knowledge_attention.append(reading.alpha_x)
+def encode_incrementally(
+    weights: Weights, story: Story, start_id: int, end_id: int, knowledge: str | None, attend_empty_graphs: bool
+) -> EncodedStory:
+    """Sentences one after the other, each from the state after the one before it and attending to its words."""
+    encoded = EncodedStory(zero_state(weights, "lstm"), [], [], [], phi_en=weights["lm_head.bias"].new_zeros(()))
+    for i, sentence in enumerate(story[0]):
+        before = (encoded.words[-1], encoded.graphs[-1] if knowledge else None) if i else (None, None)
+        reading = read_sequence(weights, [start_id, *sentence], encoded.state, *before)
+        encoded.hidden_states.append(reading.hidden)
+        encoded.state_attention.append(reading.alpha_h)
+        encoded.knowledge_attention.append(reading.alpha_x)
+        encoded.state = reading.state
+        encoded.words.append(reading.outputs[1:])  # without the start symbol's
+        add_graphs(encoded, weights, story[1][i], reading.hidden[1:], knowledge, attend_empty_graphs)
 
         # Phi_en = sum_{i >= 2} sum_j -log P(x_j)
-        if i >= 1:
-            for h, target in zip(reading.outputs, [*sentence, end_id], strict=True):
-                result.phi_en = result.phi_en + nll(output_logits(weights, h), target)
+        for h, target in zip(reading.outputs, [*sentence, end_id], strict=True) if i else ():
+            encoded.phi_en = encoded.phi_en + nll(output_logits(weights, h), target)
+    return encoded
 
-        state = reading.state
-        preceding_states = reading.outputs[1:]  # at the words, without the start symbol
-        alphas_R: list[Tensor] = []
-        if knowledge is not None:
-            preceding_graphs, alphas_R = graph_vectors(
-                weights, graphs[i], reading.hidden[1:], knowledge, attend_empty_graphs
-            )
-        result.triple_attention.append(alphas_R)
 
-    reading = read_sequence(weights, [start_id, *ending[:-1]], state, preceding_states, preceding_graphs)
-    result.state_attention = reading.alpha_h
-    result.knowledge_attention = reading.alpha_x
+def add_graphs(
+    encoded: EncodedStory,
+    weights: Weights,
+    graphs: Sequence[Sequence[Triple]],
+    states: Sequence[Tensor],
+    knowledge: str | None,
+    attend_empty_graphs: bool,
+) -> None:
+    """Graph vectors of a sentence from the states at its words, and the attention to its triples."""
+    vectors, alphas = [], []
+    if knowledge is not None:
+        vectors, alphas = graph_vectors(weights, graphs, states, knowledge, attend_empty_graphs)
+    encoded.graphs.append(vectors)
+    encoded.triple_attention.append(alphas)
 
-    # Phi_de = sum_t -log P(y_t)
-    for s, target in zip(reading.outputs, ending, strict=True):
+
+def encode_sequence(weights: Weights, story: Story, start_id: int) -> EncodedStory:
+    e = weights["embed_tokens.weight"]
+    encoded = EncodedStory(zero_state(weights, "story_lstm"), [], [], [])
+    for sentence in story[0]:
+        inputs = [e[start_id], *(e[x] for x in sentence)]
+        states, encoded.state = read_plain(weights, "story_lstm", inputs, encoded.state)
+        encoded.words.append(states[1:])
+        encoded.graphs.append([])
+    return encoded
+
+
+def encode_hierarchy(
+    weights: Weights, story: Story, start_id: int, knowledge: str | None, attend_empty_graphs: bool
+) -> EncodedStory:
+    e = weights["embed_tokens.weight"]
+    if knowledge:
+        # Where `graph_vector` looks for the size of a graph vector.
+        weights = {**weights, "attention.knowledge_scorer.weight": weights["attention.words.knowledge_scorer.weight"]}
+    encoded, vectors = EncodedStory([], [], [], []), []
+    for sentence, graphs in zip(story[0], story[1], strict=True):
+        inputs = [e[start_id], *(e[x] for x in sentence)]
+        states, _ = read_plain(weights, "word_lstm", inputs, zero_state(weights, "word_lstm"))
+        encoded.words.append(states[1:])
+        vectors.append(states[-1])
+        add_graphs(encoded, weights, graphs, states[1:], knowledge, attend_empty_graphs)
+    start = zero_state(weights, "sentence_lstm")
+    encoded.sentences, encoded.state = read_plain(weights, "sentence_lstm", vectors, start)
+    return encoded
+
+
+def context_of_sequence(weights: Weights, query: Tensor, story: EncodedStory) -> tuple[Tensor, Tensor, None]:
+    """c = W_l sum_m alpha_m h_m + b_l over all words of the story."""
+    words = [h for sentence in story.words for h in sentence]
+    c, alpha = attend(query, weights["attention.state_scorer.weight"], words)
+    return weights["attention.merge.weight"] @ c + weights["attention.merge.bias"], alpha, None
+
+
+def context_of_hierarchy(weights: Weights, query: Tensor, story: EncodedStory) -> tuple[Tensor, Tensor, Tensor | None]:
+    """c = W_l [sum gamma alpha h ; sum gamma beta g] + b_l + W_v sum gamma u."""
+    c_u, gamma = attend(query, weights["attention.sentence_scorer.weight"], story.sentences)
+    c_h, c_x = torch.zeros_like(query), None
+    all_alpha, all_beta = [], []
+    for i, states in enumerate(story.words):
+        c, alpha = attend(query, weights["attention.words.state_scorer.weight"], states)
+        c_h = c_h + gamma[i] * c
+        all_alpha.append(gamma[i] * alpha)
+        if story.graphs[i]:
+            c, beta = attend(query, weights["attention.words.knowledge_scorer.weight"], story.graphs[i])
+            c_x = gamma[i] * c if c_x is None else c_x + gamma[i] * c
+            all_beta.append(gamma[i] * beta)
+    sources = c_h if c_x is None else torch.cat([c_h, c_x])
+    merged = weights["attention.words.merge.weight"] @ sources + weights["attention.words.merge.bias"]
+    context = merged + weights["attention.sentence_merge.weight"] @ c_u
+    return context, torch.cat(all_alpha), torch.cat(all_beta) if all_beta else None
+
+
+def context_of_last_sentence(
+    weights: Weights, query: Tensor, story: EncodedStory
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    return context(weights, query, story.words[-1], story.graphs[-1] or None)
+
+
+CONTEXTS = {
+    "sequence": context_of_sequence,
+    "hierarchical": context_of_hierarchy,
+    "incremental": context_of_last_sentence,
+}
+
+
+@dataclass
+class Copies:
+    """The words of a story that can be copied, place by place."""
+
+    ids: list[int]
+    states: list[Tensor]
+    num_slots: int
+
+
+def selective_read(weights: Weights, word: int, copies: Copies) -> Tensor:
+    """W_z times the mean of the states at the places of a word."""
+    found = [h for x, h in zip(copies.ids, copies.states, strict=True) if x == word]
+    if not found:
+        return weights["embed_tokens.weight"].new_zeros(weights["embed_tokens.weight"].shape[1])
+    return weights["copying.reader.weight"] @ (sum(found[1:], found[0]) / len(found))
+
+
+def copy_probabilities(weights: Weights, logits: Tensor, s: Tensor, copies: Copies) -> Tensor:
+    """p(y) = (exp psi_g(y) + sum_m exp psi_c(m)) / Z over V + slots."""
+    masses = list(torch.exp(logits).unbind()) + [logits.new_zeros(()) for _ in range(copies.num_slots)]
+    for x, h in zip(copies.ids, copies.states, strict=True):
+        masses[x] = masses[x] + torch.exp(s @ torch.tanh(weights["copying.scorer.weight"] @ h))
+    masses = torch.stack(masses)
+    return masses / masses.sum()
+
+
+def run_ending(
+    weights: Weights,
+    encoder: str,
+    story: EncodedStory,
+    ending: list[int],
+    copies: Copies | None,
+    *,
+    start_id: int,
+    unk_id: int,
+) -> ReferenceEnding:
+    """Read the ending and predict it, word by word."""
+    e = weights["embed_tokens.weight"]
+    state = story.state
+    result = ReferenceEnding(story, [], [], [], [], weights["lm_head.bias"].new_zeros(()))
+    for word, target in zip([start_id, *ending[:-1]], ending, strict=True):
+        x = e[word if word < len(e) else unk_id]
+        if copies is not None:
+            x = x + selective_read(weights, word, copies)
+        c, alpha, beta = CONTEXTS[encoder](weights, state[-1][0], story)
+        state = step_with_context(weights, x, c, state)
+        s = state[-1][0]
+        if "attentional.weight" in weights:
+            # h~ = tanh(W_l c(s) + b_l + W_d s)
+            c, alpha, beta = CONTEXTS[encoder](weights, s, story)
+            s = torch.tanh(c + weights["attentional.weight"] @ s)
         logits = output_logits(weights, s)
+        p = torch.softmax(logits, dim=0) if copies is None else copy_probabilities(weights, logits, s, copies)
         result.logits.append(logits)
-        result.phi_de = result.phi_de + nll(logits, target)
+        result.probabilities.append(p)
+        result.attention.append(alpha)
+        if beta is not None:
+            result.knowledge_attention.append(beta)
+        result.phi_de = result.phi_de - torch.log(p[target])
     return result
 
 
-def run_batch(
+def copy_states(encoder: str, story: EncodedStory) -> list[Tensor]:
+    """What places are scored by: the word's state, for HLSTM together with its sentence's."""
+    if encoder != "hierarchical":
+        return [h for sentence in story.words for h in sentence]
+    return [torch.cat([h, u]) for words, u in zip(story.words, story.sentences, strict=True) for h in words]
+
+
+@dataclass
+class ReferenceLoss:
+    """Losses per ending target of the whole batch; the encoder loss is None where the encoder is not supervised."""
+
+    loss: Tensor
+    ending_loss: Tensor
+    encoder_loss: Tensor | None
+
+
+def run_system(
     weights: Weights,
-    stories: Sequence[Story],
-    *,
+    encoder: str,
     knowledge: str | None,
+    stories: Sequence[CopyStory],
+    *,
+    num_slots: int | None,
     start_id: int,
     end_id: int,
+    unk_id: int,
+    attend_empty_graphs: bool = True,
     encoder_loss_weight: float = 1.0,
-    **reading: bool,
-) -> tuple[Tensor, Tensor, Tensor, list[ReferenceStory]]:
-    """(loss, ending_loss, encoder_loss, results); both losses are per ending target of the whole batch."""
-    results: list[ReferenceStory] = []
-    sum_de = weights["lm_head.bias"].new_zeros(())
-    sum_en = weights["lm_head.bias"].new_zeros(())
-    n = 0
-    for sentences, graphs, ending in stories:
-        result = run_story(
-            weights, sentences, graphs, ending, knowledge=knowledge, start_id=start_id, end_id=end_id, **reading
-        )
-        results.append(result)
-        sum_de = sum_de + result.phi_de
-        sum_en = sum_en + result.phi_en
-        n += len(ending)
-    ending_loss = sum_de / n
-    encoder_loss = sum_en / n
-    loss = ending_loss + encoder_loss_weight * encoder_loss
-    return loss, ending_loss, encoder_loss, results
+) -> tuple[ReferenceLoss, list[ReferenceEnding]]:
+    """Losses and endings of a batch of stories; `num_slots` None for a system without copying."""
+    if knowledge not in (GRAPH_ATTENTION, CONTEXTUAL_ATTENTION, None):
+        raise ValueError(f"unknown knowledge: {knowledge!r}")
+    endings = []
+    for sentences, graphs, ending, copied_words in stories:
+        story = (sentences, graphs, ending)
+        if encoder == "sequence":
+            encoded = encode_sequence(weights, story, start_id)
+        elif encoder == "hierarchical":
+            encoded = encode_hierarchy(weights, story, start_id, knowledge, attend_empty_graphs)
+        else:
+            encoded = encode_incrementally(weights, story, start_id, end_id, knowledge, attend_empty_graphs)
+        copies = None
+        if num_slots is not None:
+            ids = [x for sentence in copied_words for x in sentence]
+            copies = Copies(ids, copy_states(encoder, encoded), num_slots)
+        endings.append(run_ending(weights, encoder, encoded, ending, copies, start_id=start_id, unk_id=unk_id))
+    num_targets = sum(len(ending) for _, _, ending, _ in stories)
+    ending_loss = sum(ending.phi_de for ending in endings) / num_targets
+    if encoder != "incremental":
+        return ReferenceLoss(ending_loss, ending_loss, None), endings
+    encoder_loss = sum(ending.story.phi_en for ending in endings) / num_targets
+    return ReferenceLoss(ending_loss + encoder_loss_weight * encoder_loss, ending_loss, encoder_loss), endings

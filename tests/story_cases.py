@@ -1,16 +1,21 @@
-"""Random stories for tests: ragged lists for the reference, the same as padded tensors for the model."""
+"""Random stories and tiny models of all systems: ragged lists for the reference, padded tensors for the model."""
 
 from __future__ import annotations
 
 import random
 
 import torch
-from reference import Story
+from reference import CopyStory, Story
 
 from hf_storyend import IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration
+from hf_storyend.systems import SYSTEMS
 
 KNOWLEDGE = ["graph_attention", "contextual_attention", None]
-NUM_WORDS, NUM_RELATIONS, PADDING, START, END = 23, 4, 1, 2, 3
+NUM_WORDS, NUM_RELATIONS, NUM_SLOTS = 23, 4, 4
+UNKNOWN, PADDING, START, END = range(4)
+INCREMENTAL = [name for name, system in SYSTEMS.items() if system.story_encoder == "incremental"]
+KNOWING = [name for name, system in SYSTEMS.items() if system.knowledge]
+COPYING = [name for name, system in SYSTEMS.items() if system.copy]
 
 
 def tiny_config(**kwargs) -> IncrementalEncoderConfig:
@@ -22,6 +27,10 @@ def tiny_model(dtype: torch.dtype = torch.float64, seed: int = 0, **kwargs) -> I
     torch.manual_seed(seed)
     model = IncrementalEncoderForEndingGeneration(tiny_config(**kwargs))
     return model.to(dtype).eval()
+
+
+def tiny_system(name: str, dtype: torch.dtype = torch.float64, **kwargs) -> IncrementalEncoderForEndingGeneration:
+    return tiny_model(dtype, **{**SYSTEMS[name].settings, "num_copy_slots": NUM_SLOTS, **kwargs})
 
 
 def random_story(rng: random.Random, max_sentences=4, max_words=5, max_triples=3, max_ending=4) -> Story:
@@ -36,16 +45,36 @@ def random_story(rng: random.Random, max_sentences=4, max_words=5, max_triples=3
     return sentences, graphs, [*(word() for _ in range(rng.randint(0, max_ending))), END]
 
 
-def random_stories(seed: int, num_stories: int = 3, **kwargs) -> list[Story]:
+def random_stories(seed: int, num_stories: int = 3, **sizes: int) -> list[Story]:
     rng = random.Random(seed)
-    return [random_story(rng, **kwargs) for _ in range(num_stories)]
+    return [random_story(rng, **sizes) for _ in range(num_stories)]
 
 
-def as_tensors(stories: list[Story], extra_sentences=0, extra_words=0, extra_triples=0) -> dict[str, torch.Tensor]:
-    """The model's inputs; the `extra_*` are padding that must not change anything."""
-    num_sentences = max(len(sentences) for sentences, _, _ in stories) + extra_sentences
-    num_words = max(len(sentence) for sentences, _, _ in stories for sentence in sentences) + extra_words
-    graphs = [graph for _, story, _ in stories for sentence in story for graph in sentence]
+def stories_for(name: str, seed: int, num_stories: int = 3, **sizes: int) -> list[CopyStory]:
+    """Stories for a system: if it copies, with slots for some of their words and words of the story in endings."""
+    rng = random.Random(seed)
+    return [
+        _with_slots(rng, *story) if SYSTEMS[name].copy else (*story, story[0])
+        for story in random_stories(seed, num_stories, **sizes)
+    ]
+
+
+def _with_slots(rng: random.Random, sentences, graphs, ending) -> CopyStory:
+    slots = range(NUM_WORDS, NUM_WORDS + NUM_SLOTS)
+    copied = [[rng.choice(slots) if rng.random() < 0.4 else word for word in sentence] for sentence in sentences]
+    read = [[UNKNOWN if word in slots else word for word in sentence] for sentence in copied]
+    positions = [word for sentence in copied for word in sentence]
+    ending = [rng.choice(positions) if rng.random() < 0.6 else word for word in ending[:-1]] + [END]
+    return read, graphs, ending, copied
+
+
+def as_tensors(
+    stories: list[Story] | list[CopyStory], extra_sentences=0, extra_words=0, extra_triples=0
+) -> dict[str, torch.Tensor]:
+    """The model's inputs, with `copy_ids` if the stories have any; the `extra_*` are padding that changes nothing."""
+    num_sentences = max(len(story[0]) for story in stories) + extra_sentences
+    num_words = max(len(sentence) for story in stories for sentence in story[0]) + extra_words
+    graphs = [graph for story in stories for sentence in story[1] for graph in sentence]
     num_triples = max(1, *map(len, graphs)) + extra_triples
     shape = (len(stories), num_sentences, num_words)
     batch = {
@@ -53,18 +82,26 @@ def as_tensors(stories: list[Story], extra_sentences=0, extra_words=0, extra_tri
         "attention_mask": torch.zeros(shape, dtype=torch.long),
         "triple_ids": torch.full((*shape, num_triples, 3), -1),
         "triple_mask": torch.zeros((*shape, num_triples), dtype=torch.long),
-        "labels": torch.full((len(stories), max(len(ending) for *_, ending in stories)), -100),
+        "labels": torch.full((len(stories), max(len(story[2]) for story in stories)), -100),
     }
-    for b, (sentences, story_graphs, ending) in enumerate(stories):
+    if len(stories[0]) == 4:
+        batch["copy_ids"] = torch.full(shape, -100)
+    for b, (sentences, story_graphs, ending, *copied) in enumerate(stories):
         batch["labels"][b, : len(ending)] = torch.tensor(ending)
         for i, sentence in enumerate(sentences):
             batch["input_ids"][b, i, : len(sentence)] = torch.tensor(sentence)
             batch["attention_mask"][b, i, : len(sentence)] = 1
+            if copied:
+                batch["copy_ids"][b, i, : len(sentence)] = torch.tensor(copied[0][i])
             for j, graph in enumerate(story_graphs[i]):
                 for n, triple in enumerate(graph):
                     batch["triple_ids"][b, i, j, n] = torch.tensor(triple)
                     batch["triple_mask"][b, i, j, n] = 1
     return batch
+
+
+def batch_for(name: str, seed: int, num_stories: int = 3, **sizes: int) -> dict[str, torch.Tensor]:
+    return as_tensors(stories_for(name, seed, num_stories, **sizes))
 
 
 def context_of(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:

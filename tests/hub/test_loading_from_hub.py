@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from hub.hub_server import MY_TOKEN, Hub
-from test_remote_code import WITHOUT_PACKAGE
+from remote_code import WITHOUT_PACKAGE
 
 from hf_storyend.hub import check_code, push
 from hf_storyend.hub.verify_code import installed_code

@@ -67,7 +67,7 @@ def test_file_round_trip(tmp_path_factory, graphs, phrases, concepts):
 
 
 @pytest.mark.parametrize(
-    "spoil, message",
+    "corrupt, message",
     [
         (lambda c: c.pop("triples"), "`triples` is missing"),
         (lambda c: c.update(format=9), "`format` is 9"),
@@ -82,11 +82,11 @@ def test_file_round_trip(tmp_path_factory, graphs, phrases, concepts):
         (lambda c: c.update(words=[1]), "not a knowledge table"),
     ],
 )
-def test_broken_files_are_refused_by_name(table, tmp_path, spoil, message):
+def test_broken_files_are_refused_by_name(table, tmp_path, corrupt, message):
     path = tmp_path / "knowledge.json"
     table.save(path)
     content = json.loads(path.read_text())
-    spoil(content)
+    corrupt(content)
     path.write_text(json.dumps(content))
     with pytest.raises(ValueError, match=message) as error:
         KnowledgeTable.load(path)

@@ -303,7 +303,7 @@ def test_a_table_with_words_the_vocabulary_lacks(tokenizer):
         tokenizer.knowledge = KnowledgeTable(["UsedFor"], triples={"oven": [("oven", "UsedFor", "pizza")]})
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(stories=st.lists(st.lists(st.text(), min_size=1, max_size=3), min_size=1, max_size=3))
 def test_any_text_gives_tensors_or_a_clear_error(tokenizer, stories):
     try:

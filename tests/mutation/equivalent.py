@@ -1,11 +1,11 @@
-"""Mutants of the model's file that do the same as the file: the line before and after, and why."""
+"""Equivalent mutants of modeling/: the line before and after, and why they do the same."""
 
 from __future__ import annotations
 
 _MODULE = "{type(self).__module__.rsplit('.', %s)[%s]}"
 _AUTO_MAP = 'auto_map["AutoModelForSeq2SeqLM"] = f"' + _MODULE + '.{type(self).__name__}"'
 _SAFE = 'if kwargs.get("use_safetensors") %s False or kwargs.get("weights_only") %s False:'
-_LOSS = "if labels is not None and states is not None and self.config.encoder_loss_weight %s 0:"
+_LOSS = "if labels is not None and context_outputs is not None and self.config.encoder_loss_weight %s 0:"
 _KNOWS = "return self.encoder_attentions[%d] if self.encoder_attentions and len(self.encoder_attentions) %s else None"
 
 EQUIVALENT: dict[tuple[str, str], str] = {

@@ -1,0 +1,71 @@
+"""Training by transformers' Trainer and Seq2SeqTrainer, as they are."""
+
+from datasets import Dataset
+from transformers import (
+    AutoTokenizer,
+    DataCollatorForSeq2Seq,
+    Seq2SeqTrainer,
+    Seq2SeqTrainingArguments,
+    Trainer,
+    TrainingArguments,
+)
+
+from hf_storyend import IncrementalEncoderTokenizer
+
+STORIES = {
+    "story": ["Anna put a cake in the oven. They watched a long film.", "Tom opened the window. They saw smoke."] * 4,
+    "ending": ["The cake was burnt.", "The kitchen was full of smoke."] * 4,
+}
+
+
+def tokenised(tokenizer) -> Dataset:
+    def read(rows):
+        return tokenizer(rows["story"], text_target=rows["ending"], return_triples=False)
+
+    return Dataset.from_dict(STORIES).map(read, batched=True, remove_columns=["story", "ending"])
+
+
+def test_trainer_as_it_is(tokenizer, model, tmp_path):
+    dataset = tokenised(tokenizer)
+    arguments = TrainingArguments(
+        str(tmp_path), max_steps=120, learning_rate=0.02, per_device_train_batch_size=4, gradient_accumulation_steps=2,
+        use_cpu=True, report_to=[], save_steps=120, disable_tqdm=True,
+    )  # fmt: skip
+    trainer = Trainer(model, arguments, train_dataset=dataset, eval_dataset=dataset, processing_class=tokenizer)
+    before = trainer.evaluate()["eval_loss"]
+    trainer.train()
+    assert trainer.evaluate()["eval_loss"] < before / 5
+    predictions = trainer.predict(dataset).predictions
+    assert predictions.shape[0] == 8 and predictions.shape[2] == model.config.vocab_size
+    # The checkpoint is complete: code, tokenizer and knowledge are in it.
+    checkpoint = tmp_path / "checkpoint-120"
+    assert {"knowledge.json", "vocab.json", "modeling_incremental_encoder.py"} <= {
+        p.name for p in checkpoint.iterdir()
+    }
+    assert type(AutoTokenizer.from_pretrained(checkpoint)) is IncrementalEncoderTokenizer
+
+
+def test_seq2seq_trainer_generates(tokenizer, model, tmp_path):
+    dataset, seen = tokenised(tokenizer), []
+
+    def compute_metrics(prediction):
+        words = prediction.predictions.clip(min=0)
+        seen.extend(tokenizer.batch_decode(words, skip_special_tokens=True))
+        return {"rows": len(words)}
+
+    arguments = Seq2SeqTrainingArguments(
+        str(tmp_path), max_steps=150, learning_rate=0.02, per_device_train_batch_size=8, predict_with_generate=True,
+        use_cpu=True, report_to=[], save_strategy="no", disable_tqdm=True, generation_max_length=20,
+    )  # fmt: skip
+    trainer = Seq2SeqTrainer(
+        model,
+        arguments,
+        train_dataset=dataset,
+        eval_dataset=dataset,
+        processing_class=tokenizer,
+        data_collator=DataCollatorForSeq2Seq(tokenizer, model=model),
+        compute_metrics=compute_metrics,
+    )
+    trainer.train()
+    assert trainer.evaluate()["eval_rows"] == 8
+    assert set(seen) == set(STORIES["ending"])
