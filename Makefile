@@ -8,7 +8,7 @@ CASES ?= 10000
 COUNT ?= 150
 OLDEST := .venv-oldest
 # Tests that need no extras.
-CORE_TESTS := $(addprefix tests/,modeling systems data knowledge test_remote_code.py training/test_checkpoints.py \
+CORE_TESTS := $(addprefix tests/,modeling data knowledge test_systems.py training/test_checkpoints.py \
 	training/test_run.py)
 
 .PHONY: help demo test test-slow test-browser coverage mutants test-oldest fuzz lint types bench clean
@@ -35,7 +35,7 @@ coverage: $(VENV)/.test  ## Measure the coverage of the tests (a quarter of an h
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
-mutants: $(VENV)/.test  ## Mutation testing of the model's file: tests must kill 85 % of COUNT mutants (three quarters of an hour)
+mutants: $(VENV)/.test  ## Mutation testing of modeling/: tests must kill 85 % of COUNT mutants (three quarters of an hour)
 	$(BIN)/python -m pip install -q -c constraints.txt cosmic-ray==8.7.0
 	cd tests && ../$(BIN)/python -m mutation.mutants --count $(COUNT)
 
