@@ -37,7 +37,9 @@ def main() -> None:
     names = ("input_ids", "labels")
     rows = [dict(zip(names, row, strict=True)) for row in zip(*(features[name] for name in names), strict=True)]
     lengths = [max(map(len, row["input_ids"])) for row in rows]
-    loader = DataLoader(rows, batch_sampler=LengthGroupedBatchSampler(lengths, options.batch), collate_fn=StoryCollator(tokenizer))
+    loader = DataLoader(
+        rows, batch_sampler=LengthGroupedBatchSampler(lengths, options.batch), collate_fn=StoryCollator(tokenizer)
+    )
     time = seconds(lambda: [None for _ in loader])
     results = {"machine": machine(), "stories_per_second": len(rows) / time}
     print(f"{results['stories_per_second']:,.0f} stories a second, in batches of {options.batch}")

@@ -16,7 +16,7 @@ from collections import Counter
 from pathlib import Path
 
 from hf_storyend import IncrementalEncoderTokenizer
-from hf_storyend.modeling.words import split_words
+from hf_storyend.modeling.text_processing import split_words
 
 
 def main() -> None:

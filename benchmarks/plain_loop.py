@@ -103,7 +103,7 @@ class PlainLoop(nn.Module):
         start = labels.new_full((labels.shape[0], 1), self.config.bos_token_id)
         words = torch.cat((start, labels[:, :-1].clamp(min=0)), dim=1)
         states, _ = self.read(words, torch.ones_like(words, dtype=torch.bool), state, memory)
-        return (loss + sum_of_losses(self.logits(states), labels)) / (labels != IGNORED).sum()
+        return (loss + cross_entropy_sum(self.logits(states), labels)) / (labels != IGNORED).sum()
 
     def encode(
         self,
@@ -125,7 +125,7 @@ class PlainLoop(nn.Module):
             states, state = self.read(torch.cat((start, words), dim=1), steps, state, memory)
             if sentence > 0 and is_supervised:
                 targets = self.targets(words, mask)
-                loss = loss + self.config.encoder_loss_weight * sum_of_losses(self.logits(states), targets)
+                loss = loss + self.config.encoder_loss_weight * cross_entropy_sum(self.logits(states), targets)
             graphs = self.graph_vectors(triple_ids, triple_mask, sentence, states[:, 1:])
             memory = (states[:, 1:], graphs, mask)
         return loss, state, memory
@@ -245,7 +245,7 @@ def attend(query: torch.Tensor, vectors: torch.Tensor, mask: torch.Tensor) -> to
     return torch.bmm(weights.unsqueeze(1), vectors).squeeze(1)
 
 
-def sum_of_losses(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+def cross_entropy_sum(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     return functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORED, reduction="sum")
 
 

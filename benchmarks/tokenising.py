@@ -13,8 +13,7 @@ from pathlib import Path
 import torch
 
 from hf_storyend.data.embedded import embedded_stories, embedded_tokenizer
-from hf_storyend.modeling.text_processing import split_sentences
-from hf_storyend.modeling.text_processing import normalize_text, split_words
+from hf_storyend.modeling.text_processing import normalize_text, split_sentences, split_words
 
 
 def plain_loop(tokenizer, stories: list[str]) -> dict[str, torch.Tensor]:
