@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from hf_storyend.cli.main import main
 
 import hf_storyend
 from hf_storyend import IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer, explain
+from hf_storyend.cli.main import main
 from hf_storyend.data.embedded import embedded_stories
 from hf_storyend.pretrained import EXAMPLE_STORIES
 

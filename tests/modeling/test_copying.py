@@ -1,4 +1,4 @@
-"""Words that the vocabulary lacks: numbered by the tokenizer, copied by the model, printed as the story has them."""
+"""Out-of-vocabulary words: numbered by the tokenizer, copied by the model, printed as the story has them."""
 
 import datasets
 import pytest
@@ -150,8 +150,7 @@ def test_older_tokenised_stories_serve_systems_that_do_not_copy(tokenizer, token
 
 
 @pytest.mark.parametrize("story_encoder", ["incremental", "hierarchical", "sequence"])
-@pytest.mark.parametrize("num_beams", [1, 3])
-def test_a_model_learns_to_copy_words_it_has_never_seen(copying, story_encoder, num_beams):
+def test_a_model_learns_to_copy_words_it_has_never_seen(copying, story_encoder):
     """The ending repeats the name, another one in every story; generated, it is a name that no training story had."""
     torch.manual_seed(0)
     config = IncrementalEncoderConfig.for_tokenizer(
@@ -168,9 +167,10 @@ def test_a_model_learns_to_copy_words_it_has_never_seen(copying, story_encoder, 
         optimizer.step()
         optimizer.zero_grad()
     unseen = "They saw Wolfram in the kitchen. Tom opened the window."
-    ids = model.eval().generate(**copying([unseen, stories[0]], return_tensors="pt"), num_beams=num_beams)
-    printed = copying.batch_decode(ids, skip_special_tokens=True, context=[unseen, stories[0]])
-    assert printed == ["Then Wolfram was in the oven.", "Then Name0 was in the oven."]
+    for num_beams in (1, 3):
+        ids = model.eval().generate(**copying([unseen, stories[0]], return_tensors="pt"), num_beams=num_beams)
+        printed = copying.batch_decode(ids, skip_special_tokens=True, context=[unseen, stories[0]])
+        assert printed == ["Then Wolfram was in the oven.", "Then Name0 was in the oven."]
 
 
 def test_slots_can_count_as_the_unknown_word(copying):
