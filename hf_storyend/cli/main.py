@@ -102,7 +102,9 @@ def _log_on_stderr() -> Iterator[None]:
 
 def _fail(message: str) -> None:
     if message:
-        Console(stderr=True, highlight=False).print(f"[bold red]Error:[/] {escape(message)}", soft_wrap=True)
+        Console(stderr=True, highlight=False, emoji=False).print(
+            f"[bold red]Error:[/] {escape(message)}", soft_wrap=True
+        )
     sys.exit(2)
 
 

@@ -28,12 +28,12 @@ def print_json(content: Any) -> None:
 
 def print_line(text: str) -> None:
     """Print text without markup, highlighting or line breaks."""
-    Console(highlight=False).print(escape(text), soft_wrap=True)
+    Console(highlight=False, emoji=False).print(escape(text), soft_wrap=True)
 
 
 def print_endings(story: str, endings: list[dict[str, Any]]) -> None:
     """Print a story and its endings, each with score and evidence."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, emoji=False)
     console.print(escape(story), style="dim", soft_wrap=True)
     for ending in endings:
         score = f"[dim]({ending['score']:.2f} a word)[/]"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import typer
+
 from ..demo.options import DemoOptions
 from ..explanation.options import ExplainOptions, parse_triples
 from ..options import check_at_least, option
@@ -113,7 +115,7 @@ def explain(options: ExplainOptions) -> None:
 
     result = explain_with_options(options)
     if options.json:
-        print_line(result.to_json())
+        typer.echo(result.to_json())
         return
     top_k = options.attention_top_k
     if isinstance(result, Counterfactual):

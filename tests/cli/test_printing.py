@@ -51,3 +51,12 @@ def test_a_page_without_tables(terminal):
     screen = terminal(8)
     printing.print_page("Some words.")
     assert screen.getvalue().split() == ["Some", "words."]
+
+
+def test_text_is_printed_as_it_is(capsys):
+    printing.print_line("a [bold]model[/] :cat: of 3")
+    evidence = {"head": "cat", "relation": "IsA", "tail": "pet", "weight": 0.5, "word": "cat"}
+    printing.print_endings(":cat: [b]", [{"ending": "It slept. [/]", "score": -0.5, "evidence": [evidence]}])
+    printed = capsys.readouterr().out
+    assert "a [bold]model[/] :cat: of 3\n:cat: [b]\n  It slept. [/]  (-0.50 a word)\n" in printed
+    assert "50.0%  cat IsA pet  at 'cat'" in printed
