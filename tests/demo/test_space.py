@@ -57,7 +57,10 @@ def test_the_space_holds_the_package_its_model_and_no_waste(tmp_path):
     assert "--repo-type space" in result.stdout
     names = {path.relative_to(tmp_path / "space").as_posix() for path in (tmp_path / "space").rglob("*")}
     assert {"app.py", "README.md", "requirements.txt", "hf_storyend/demo/page.css"} <= names
-    assert {"hf_storyend/modeling/modeling_incremental_encoder.py", "hf_storyend/assets/default_model/model.safetensors"} <= names
+    assert {
+        "hf_storyend/modeling/modeling_incremental_encoder.py",
+        "hf_storyend/assets/default_model/model.safetensors",
+    } <= names
     assert "models.txt" not in names and not any("__pycache__" in name for name in names)
 
 
