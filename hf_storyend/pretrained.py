@@ -129,9 +129,7 @@ def generate(
     if isinstance(stories, str):
         return generate([stories], model, **settings)[0]
     if settings.get("num_return_sequences", 1) != 1:
-        raise ValueError(
-            "`num_return_sequences` must be 1: `hf_storyend.pipeline` returns more endings of a story."
-        )
+        raise ValueError("`num_return_sequences` must be 1: `hf_storyend.pipeline` returns more endings of a story.")
     write = _pipeline_of(model)
     return [endings[0]["ending"] for endings in write(list(stories), **settings)]
 
