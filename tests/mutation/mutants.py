@@ -20,9 +20,11 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.machinery import ModuleSpec
+from itertools import islice
 from pathlib import Path
 
 import datasets  # noqa: F401
@@ -115,28 +117,49 @@ class CopyFinder:
         )
 
 
-def all_mutants(file: str) -> list[Mutant]:
-    """Every mutant of a file that could matter."""
-    code, mutants = read(file), []
-    nodes = list(ast_nodes(get_ast(code)))
+@dataclass(frozen=True)
+class Position:
+    """Where an operator can mutate a file."""
+
+    file: str
+    operator: str
+    place: int
+
+    def mutant(self) -> Mutant | None:
+        """The mutant, unless it is known to do the same as the original."""
+        code = read(self.file)
+        mutated = mutate_code(code, get_operator(self.operator)(), self.place)
+        # `|` is most often found in annotations.
+        if "BitOr" in self.operator and _meaning(mutated) == _meaning(code):
+            return None
+        mutant = _mutant(self.file, code, self.operator, mutated)
+        return None if mutant.is_equivalent else mutant
+
+
+def all_positions(file: str) -> list[Position]:
+    positions: list[Position] = []
+    nodes = list(ast_nodes(get_ast(read(file))))
     for name in sorted(operator_names()):
-        if get_operator(name).arguments():
-            continue
-        operator = get_operator(name)()
-        num_places = sum(len(list(operator.mutation_positions(node))) for node in nodes)
-        for place in range(num_places):
-            mutated = mutate_code(code, operator, place)
-            # `|` is most often found in annotations.
-            if "BitOr" not in name or _meaning(mutated) != _meaning(code):
-                mutants.append(_mutant(file, code, name, mutated))
-    return mutants
+        if not get_operator(name).arguments():
+            operator = get_operator(name)()
+            num_places = sum(len(list(operator.mutation_positions(node))) for node in nodes)
+            positions += [Position(file, name, place) for place in range(num_places)]
+    return positions
+
+
+def sample_mutants(files: Sequence[str], count: int | None, seed: int) -> list[Mutant]:
+    """Mutants of all files in random order, as many as wanted."""
+    positions = [position for file in files for position in all_positions(file)]
+    random.Random(seed).shuffle(positions)
+    mutants = filter(None, (position.mutant() for position in positions))
+    return list(islice(mutants, count))
 
 
 def read(file: str) -> str:
     return (ROOT / "modeling" / file).read_text(encoding="utf-8")
 
 
-@lru_cache(maxsize=2)
+@lru_cache
 def _meaning(code: str) -> str:
     """The syntax tree without annotations, which nothing evaluates."""
     return ast.dump(_WithoutAnnotations().visit(ast.parse(code)))
@@ -217,11 +240,8 @@ def main() -> int:
     parser.add_argument("--threshold", type=float, default=0.85, help="share to be killed (default: 0.85)")
     options = parser.parse_args()
     start = time.monotonic()
-    known = [mutant for file in options.files for mutant in all_mutants(file)]
-    mutants = [mutant for mutant in known if not mutant.is_equivalent]
-    say(f"{len(known)} mutants of {len(options.files)} files, {len(known) - len(mutants)} of them equivalent")
-    if options.count is not None:
-        mutants = random.Random(options.seed).sample(mutants, min(options.count, len(mutants)))
+    mutants = sample_mutants(options.files, options.count, options.seed)
+    say(f"{len(mutants)} mutants of {len(options.files)} files")
     for file in sorted({mutant.file for mutant in mutants}):
         if examine(file, read(file)) != SURVIVED:
             raise RuntimeError(f"The tests of {file} fail without any mutant: mend that first.")
