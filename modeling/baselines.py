@@ -182,13 +182,15 @@ class HierarchicalAttention(nn.Module):
         num_sentences = memory.sentence_states.shape[1]
         has_words = memory.word_mask.unflatten(1, (num_sentences, -1)).any(dim=2)  # [B, K]
         gamma = masked_softmax(queries @ memory.sentence_keys.mT, has_words[:, None])  # [B, J, K]
-        scores, masks = self.words.score(queries, memory), (memory.word_mask, memory.graph_mask)
-        attentions = [
-            None if source is None else _attend_within(source, mask, gamma)
-            for source, mask in zip(scores, masks, strict=True)
-        ]
-        context = self.words.read(*attentions, memory) + self.sentence_merge(gamma @ memory.sentence_states)
-        return context, torch.stack([attention for attention in attentions if attention is not None], dim=2)
+        state_scores, knowledge_scores = self.words.score(queries, memory)
+        state_attention = _attend_within(state_scores, memory.word_mask, gamma)
+        knowledge_attention = None
+        if knowledge_scores is not None:
+            knowledge_attention = _attend_within(knowledge_scores, memory.graph_mask, gamma)
+        context = self.words.read(state_attention, knowledge_attention, memory)
+        context = context + self.sentence_merge(gamma @ memory.sentence_states)
+        sources = [state_attention] if knowledge_attention is None else [state_attention, knowledge_attention]
+        return context, torch.stack(sources, dim=2)
 
 
 def _attend_within(scores: torch.Tensor, mask: torch.Tensor, gamma: torch.Tensor) -> torch.Tensor:

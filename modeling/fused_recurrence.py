@@ -67,7 +67,7 @@ def fused_recurrence(
     # Under autocast the projection chooses the dtype and all else follows it, as in a library's LSTM.
     dtype = word_gates.dtype
     sources: list[torch.Tensor | None] = [None] * 4
-    if memory is not None:
+    if attention is not None and memory is not None:
         mask, keys, values = fold_memory(attention, memory)
         sources = [mask, keys.to(dtype), values.to(dtype), attention.merge.bias.to(dtype)]
     addends = [word_gates, *(gates.bias for gates in list(lstm.step_gates)[1:])]

@@ -379,7 +379,7 @@ class MultiSourceAttention(nn.Module):
         state_scores, knowledge_scores = self.score(queries, memory)
         state_attention = masked_softmax(state_scores, memory.word_mask[:, None])  # alpha_h
         knowledge_attention = None
-        if knowledge_scores is not None:
+        if knowledge_scores is not None and memory.graph_mask is not None:
             knowledge_attention = masked_softmax(knowledge_scores, memory.graph_mask[:, None])  # alpha_x
         context = self.read(state_attention, knowledge_attention, memory)
         sources = [state_attention] if knowledge_attention is None else [state_attention, knowledge_attention]
@@ -422,21 +422,6 @@ class RecurrenceOutput:
     def outputs(self) -> torch.Tensor:
         """What the next word is predicted from, [B, J, D]."""
         return self.states if self.attentional is None else self.attentional
-
-
-def run_recurrence(
-    implementation: str,
-    lstm: ContextLSTM,
-    attention: nn.Module | None,
-    word_vectors: torch.Tensor,
-    state: LSTMState,
-    memory: AttentionMemory | None,
-    step_mask: torch.Tensor | None,
-) -> RecurrenceOutput:
-    """Run the LSTM over vectors [B, J, E]: fused where it is asked for and possible, else eager."""
-    is_fused = implementation == "fused" and can_fuse(lstm, attention, word_vectors)
-    recurrence = fused_recurrence if is_fused else eager_recurrence
-    return RecurrenceOutput(word_vectors, *recurrence(lstm, attention, word_vectors, state, memory, step_mask))
 
 
 def eager_recurrence(
@@ -654,8 +639,10 @@ class StoryEncoder(nn.Module):
         memory: AttentionMemory | None,
         step_mask: torch.Tensor | None,
     ) -> RecurrenceOutput:
-        implementation = self.config.recurrence_implementation
-        return run_recurrence(implementation, lstm, attention, word_vectors, state, memory, step_mask)
+        """Run an LSTM over vectors [B, J, E]: fused where that is asked for and possible, else eager."""
+        is_fused = self.config.recurrence_implementation == "fused" and can_fuse(lstm, attention, word_vectors)
+        recurrence = fused_recurrence if is_fused else eager_recurrence
+        return RecurrenceOutput(word_vectors, *recurrence(lstm, attention, word_vectors, state, memory, step_mask))
 
     def embed(self, word_ids: torch.Tensor, copies: CopyMemory | None = None) -> torch.Tensor:
         """Word vectors [B, J, E]; with copying, words of the story bring their selective read."""
@@ -696,7 +683,7 @@ class IncrementalEncoder(StoryEncoder):
         triples = None
         if self.knowledge is not None:
             triples = self.knowledge.encode_story(inputs.triple_ids, inputs.triple_mask, self.embed_tokens)
-        memory: AttentionMemory | None = None
+        memory: Any = None
         sentences: list[RecurrenceOutput] = []
         triple_attentions: list[torch.Tensor] = []
         for number in range(word_ids.shape[1]):
@@ -708,6 +695,7 @@ class IncrementalEncoder(StoryEncoder):
             memory = self._next_memory(memory, sentence, graph_vectors, inputs, number)
             state = sentence.state
             sentences.append(sentence)
+        assert memory is not None, "a story has a sentence"
         outputs = torch.stack([sentence.outputs for sentence in sentences], dim=1)  # [B, K, L + 1, D]
         encoded = StoryEncoderOutput.from_parts(
             state,
@@ -935,7 +923,7 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         decoder_input_ids: torch.LongTensor | None = None,
         decoder_attention_mask: torch.Tensor | None = None,
         labels: torch.LongTensor | None = None,
-        encoder_outputs: StoryEncoderOutput | tuple | None = None,
+        encoder_outputs: Any = None,
         past_key_values: RecurrentCache | None = None,
         use_cache: bool | None = None,
         output_attentions: bool | None = None,
@@ -979,7 +967,7 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
             encoder_outputs, context_outputs = self.encoder.encode(inputs, output_attentions, output_hidden_states)
             if labels is not None and context_outputs is not None and self.config.encoder_loss_weight > 0:
                 encoder_loss = self._encoder_loss(context_outputs, inputs)
-        elif not hasattr(encoder_outputs, "memory"):
+        elif isinstance(encoder_outputs, (tuple, list)):
             encoder_outputs = StoryEncoderOutput.from_tuple(encoder_outputs)
 
         # Steps behind the last label do nothing for the loss; nobody else sees them, unless they were asked for.

@@ -41,7 +41,16 @@ def sources(tmp_path):
 @pytest.mark.slow
 def test_model_and_card_are_written_and_finished_runs_are_skipped(sources):
     command = [sys.executable, str(EXAMPLES / "default_model.py"), "--stories", "embedded"]
-    command += ["--conceptnet", "triples.tsv", "--glove", "glove.txt", "--recipe", "recipe.yaml", "--output_dir", "made"]
+    command += [
+        "--conceptnet",
+        "triples.tsv",
+        "--glove",
+        "glove.txt",
+        "--recipe",
+        "recipe.yaml",
+        "--output_dir",
+        "made",
+    ]
     first = subprocess.run(command, cwd=sources, capture_output=True, text=True)
     assert first.returncode == 0, first.stderr
     model = IncrementalEncoderForEndingGeneration.from_pretrained(sources / "made" / "model")
