@@ -87,6 +87,8 @@ for auto_class in (AutoModel, AutoModelForSeq2SeqLM, AutoTokenizer, AutoConfig):
         auto_class.from_pretrained(sys.argv[1])
     except ValueError as error:
         refusals[auto_class.__name__] = str(error)
+# The question whether to run the code ends without a line break.
+print()
 print(json.dumps(refusals))
 """
     result = run(WITHOUT_PACKAGE + code, str(saved), home=tmp_path / "home")
