@@ -124,8 +124,8 @@ def _is_number(value: Any) -> bool:
 
 
 def _quote(value: Any, max_characters: int = 60) -> str:
-    """Quote a value in an error, cut if it is long."""
+    """Quote a value in an error, on one line and cut if it is long."""
     if value is None:
         return "nothing"
-    text = str(value)
+    text = " ".join(str(value).split())
     return f"`{text if len(text) <= max_characters else text[: max_characters - 1] + '…'}`"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hf_storyend.demo.requests import EndingRequest, UserTriple, parse_story, parse_triple, parse_triples
@@ -85,6 +85,7 @@ def test_settings_out_of_range(arguments, problem):
 
 
 @settings(deadline=None)
+@example("{\n{")
 @given(st.text(max_size=200) | st.none() | st.integers())
 def test_any_story_gives_a_request_or_one_message(story):
     try:
