@@ -43,11 +43,10 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
         knowledge (`str`, *optional*, defaults to `"contextual_attention"`):
             How a word's triples become its graph vector: `"graph_attention"`, `"contextual_attention"`, or `None` for
             the model that attends to hidden states only.
-        prediction_vector (`str`, *optional*):
+        prediction_vector (`str`, *optional*, defaults to `"attentional"`):
             What the next word is predicted from: `"state"`, the LSTM's state as in the paper's equations, or
             `"attentional"`, a vector made of the state and of what it attends to after the step, as in the authors'
-            released code; the next sentence then attends to these vectors. By default `"attentional"` for
-            `story_encoder="sequence"`, else `"state"`.
+            released code; the next sentence then attends to these vectors.
         attend_empty_graphs (`bool`, *optional*, defaults to `True`):
             Whether knowledge attention also goes to words without triples, whose graph vector is zero: a way to read
             no knowledge. If not, it is shared among the words that have triples.
@@ -119,7 +118,7 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
     num_layers: int = 2
     story_encoder: str = "incremental"
     knowledge: str | None = "contextual_attention"
-    prediction_vector: str | None = None
+    prediction_vector: str = "attentional"
     attend_empty_graphs: bool = True
     copy: bool = False
     num_copy_slots: int = 32
@@ -146,8 +145,6 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
     def __post_init__(self, **kwargs):
         if self.decoder_start_token_id is None:
             self.decoder_start_token_id = self.bos_token_id
-        if self.prediction_vector is None:
-            self.prediction_vector = "attentional" if self.story_encoder == "sequence" else "state"
         check_weight_files(kwargs.get("transformers_weights"))
         super().__post_init__(**kwargs)
         # Last, because names of version 0.1 are set from the keyword arguments.
@@ -160,6 +157,15 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
         """[`~transformers.PreTrainedConfig.from_pretrained`], whose errors name the model."""
         with error_context(pretrained_model_name_or_path):
             return super().from_pretrained(pretrained_model_name_or_path, **kwargs)
+
+    @classmethod
+    def from_dict(cls, config_dict, **kwargs):
+        """[`~transformers.PreTrainedConfig.from_dict`]; a configuration of version 0.1 keeps its meaning."""
+        if "prediction_vector" not in config_dict:
+            # Seq2Seq alone had an attentional vector there.
+            is_sequence = config_dict.get("story_encoder") == "sequence"
+            config_dict = {**config_dict, "prediction_vector": "attentional" if is_sequence else "state"}
+        return super().from_dict(config_dict, **kwargs)
 
     @classmethod
     def for_tokenizer(cls, tokenizer, **kwargs) -> IncrementalEncoderConfig:

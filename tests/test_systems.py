@@ -17,13 +17,14 @@ def lstm(inputs, contexts=0):
 
 
 WORDS = V * E + V * (D + 1)
-ATTENTION = D * D + D * D + D
+# Scorer, merge, and the projection of the attentional vector.
+ATTENTION = D * D + D * D + D + D * D
 KNOWLEDGE = R * E + 2 * D * G
 GRAPH, CONTEXTUAL = 3 * E * E, 2 * 3 * E * (2 * E + 2) + D * G
 HIERARCHY = WORDS + lstm(E) + lstm(D) + lstm(E, D) + ATTENTION + 2 * D * D
 INCREMENTAL = WORDS + lstm(E, D) + ATTENTION
 SIZES = {
-    "seq2seq": WORDS + lstm(E) + lstm(E, D) + ATTENTION + D * D,
+    "seq2seq": WORDS + lstm(E) + lstm(E, D) + ATTENTION,
     "hlstm": HIERARCHY,
     "hlstm-copy": HIERARCHY + 2 * D * (D + E),
     "hlstm-msa-ga": HIERARCHY + KNOWLEDGE + GRAPH,

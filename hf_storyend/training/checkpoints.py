@@ -39,6 +39,7 @@ _FIXED_OPTIONS = (
     "embedding_size",
     "dropout",
     "tie_word_embeddings",
+    "prediction_vector",
     "attend_empty_graphs",
     "encoder_loss_weight",
     "encoder_loss_sampling_ratio",

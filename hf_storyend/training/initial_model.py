@@ -16,7 +16,7 @@ from .options import TrainingOptions
 logger = logging.getLogger(__name__)
 
 # Taken from the model to start from, unless the options say otherwise.
-_INHERITED = ("hidden_size", "num_layers", "embedding_size", "attend_empty_graphs")
+_INHERITED = ("hidden_size", "num_layers", "embedding_size", "prediction_vector", "attend_empty_graphs")
 # Always those of the options.
 _CHOSEN = (
     "dropout",
@@ -95,6 +95,8 @@ def _build_config(
     overridden = {name: getattr(options, name) for name in _INHERITED if getattr(options, name) is not None}
     settings: dict[str, Any] = {
         **prepared.to_dict(),
+        # Not a property of the data: directories prepared with version 0.1 have none.
+        "prediction_vector": IncrementalEncoderConfig.prediction_vector,
         **inherited,
         **find_system(options.system).settings,
         **overridden,

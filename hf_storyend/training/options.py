@@ -51,6 +51,11 @@ class TrainingOptions:
     )
     dropout: float = option(0.0, "Dropout on embeddings, between layers and before the output projection.")
     tie_word_embeddings: bool = option(False, "Share the weights of the embeddings and the output projection.")
+    prediction_vector: Literal["attentional", "state"] | None = option(
+        None,
+        "Predict words from the attentional vector or, as the paper's equations say, from the state; default: "
+        "attentional, or as in the model started from.",
+    )
     attend_empty_graphs: bool | None = option(
         None,
         "Let knowledge attention include tokens without triples; default: true, or as in the model started from.",

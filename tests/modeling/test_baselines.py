@@ -5,6 +5,7 @@ import torch
 from story_cases import as_tensors, batch_for, context_of, random_stories, tiny_config, tiny_model, tiny_system
 
 from hf_storyend import IncrementalEncoderForEndingGeneration
+from hf_storyend.systems import SYSTEMS
 
 
 def test_seq2seq_has_no_knowledge():
@@ -12,9 +13,10 @@ def test_seq2seq_has_no_knowledge():
         IncrementalEncoderForEndingGeneration(tiny_config(story_encoder="sequence"))
 
 
-def test_seq2seq_predicts_from_the_attentional_vector_unless_told_otherwise():
-    assert tiny_system("seq2seq").encoder.attentional is not None
-    assert tiny_system("seq2seq", prediction_vector="state").encoder.attentional is None
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_every_system_predicts_from_the_attentional_vector_unless_told_otherwise(name):
+    assert tiny_system(name).encoder.attentional is not None
+    assert tiny_system(name, prediction_vector="state").encoder.attentional is None
 
 
 @pytest.mark.parametrize("name", ["hlstm", "hlstm-msa-ca", "seq2seq"])

@@ -195,7 +195,7 @@ COMPILED = {
 )
 def test_forward_compiles_as_one_graph(name):
     batch = batch_for(name, 13, num_stories=2, max_sentences=2, max_words=2, max_ending=2)
-    model = tiny_system(name, prediction_vector=COMPILED.get(name))
+    model = tiny_system(name, prediction_vector=COMPILED.get(name, "attentional"))
     expected = model(**batch)
     expected.loss.backward()
     gradients = {key: parameter.grad for key, parameter in model.named_parameters()}

@@ -75,6 +75,17 @@ def test_unused_weights_are_logged(prepared, tmp_path, caplog):
     assert "which `--system ie-msa-ca` does not use" in caplog.text
 
 
+def test_what_words_are_predicted_from_is_that_of_the_model_started_from(prepared, tmp_path):
+    assert build(prepared, system="seq2seq")[0].config.prediction_vector == "attentional"
+    model, tokenizer = build(prepared, prediction_vector="state")
+    assert model.encoder.attentional is None
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    assert build(prepared, model_name_or_path=str(tmp_path))[0].config.prediction_vector == "state"
+    changed, _ = build(prepared, model_name_or_path=str(tmp_path), prediction_vector="attentional")
+    assert changed.encoder.attentional is not None
+
+
 @pytest.mark.parametrize("asked", [None, True])
 def test_how_the_model_attends_is_kept_unless_asked_otherwise(prepared, tmp_path, asked):
     model, tokenizer = build(prepared, attend_empty_graphs=False)
