@@ -89,6 +89,8 @@ def make_models(
         embedding_size=options.embedding,
         hidden_size=options.hidden,
         knowledge=KNOWLEDGE[knowledge],
+        # The plain loop follows the paper's equations.
+        prediction_vector="state",
         max_triples=None,
     )
     ours = IncrementalEncoderForEndingGeneration(config)
