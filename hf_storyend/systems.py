@@ -61,6 +61,7 @@ SYSTEMS: dict[str, System] = {
         System(
             "ie-msa-ca", "ie, knowledge by contextual attention", "incremental", CONTEXTUAL, paper_name="IE+MSA(CA)"
         ),
+        System("ie-copy", "ie that copies words of the story", "incremental", copy=True),
         System("ie-msa-ga-copy", "ie-msa-ga that copies words of the story", "incremental", GRAPH, copy=True),
         System("ie-msa-ca-copy", "ie-msa-ca that copies words of the story", "incremental", CONTEXTUAL, copy=True),
     )

@@ -351,6 +351,8 @@ class MultiSourceAttention(nn.Module):
         if config.knowledge is not None:
             self.knowledge_scorer = nn.Linear(config.graph_size, config.hidden_size, bias=False)
         self.merge = nn.Linear(config.hidden_size + config.graph_size, config.hidden_size)
+        # One scale with and without graphs; a larger one would drown the state in the attentional vector.
+        self.merge.init_std = 0.5 * config.hidden_size**-0.5
 
     def project_memory(
         self,

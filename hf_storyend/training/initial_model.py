@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from datasets import Dataset
 
 from ..modeling import IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
 from ..systems import find_system, match_tokenizer
@@ -46,9 +47,47 @@ def build_model(options: TrainingOptions, data: TrainingData) -> IncrementalEnco
     if embeddings.shape == model.get_input_embeddings().weight.shape:
         with torch.no_grad():
             model.get_input_embeddings().weight.copy_(embeddings)
+    if options.output_init == "corpus":
+        initialise_output(model.lm_head, embeddings, token_counts(data.tokenised["train"], config))
     if trained is not None:
         _log_partial_load(options, *load_partial_weights(model, data.tokenizer, *trained))
     return model
+
+
+def token_counts(stories: Dataset, config: IncrementalEncoderConfig) -> torch.Tensor:
+    """
+    Count the tokens of contexts and endings, [V]. Words out of the vocabulary count as the unknown word; a token that
+    never occurs counts as half a one.
+    """
+    counts = torch.zeros(config.vocab_size, dtype=torch.float64)
+    for name in ("input_ids", "labels"):
+        for chunk in stories.with_format("arrow")[name].chunks:
+            ids = torch.from_numpy(_flattened(chunk).to_numpy(zero_copy_only=False).astype("int64"))
+            ids = ids.where(ids < config.vocab_size, config.unk_token_id)
+            counts += torch.bincount(ids, minlength=config.vocab_size)
+    # Sentences 2 to K end with the end symbol, too, which `input_ids` leave out.
+    counts[config.eos_token_id] *= 4
+    return counts.clamp(min=0.5)
+
+
+def _flattened(chunk: Any) -> Any:
+    while hasattr(chunk, "flatten") and hasattr(chunk.type, "value_type"):
+        chunk = chunk.flatten()
+    return chunk
+
+
+def initialise_output(lm_head: torch.nn.Linear, embeddings: torch.Tensor, counts: torch.Tensor) -> None:
+    """
+    Start the output projection where little training would bring it: the bias at the log frequency of tokens, and
+    the weights at a random projection of the embeddings, so that words with similar vectors start with similar scores.
+    """
+    with torch.no_grad():
+        logs = counts.log()
+        lm_head.bias.copy_(logs - logs.mean())
+        if len(embeddings) != len(lm_head.weight):
+            return
+        projected = embeddings @ torch.randn(embeddings.shape[1], lm_head.in_features)
+        lm_head.weight.copy_(projected * (lm_head.weight.std() / projected.std()))
 
 
 def load_partial_weights(

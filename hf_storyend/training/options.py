@@ -60,6 +60,11 @@ class TrainingOptions:
         None,
         "Let knowledge attention include tokens without triples; default: true, or as in the model started from.",
     )
+    output_init: Literal["corpus", "random"] = option(
+        "corpus",
+        "Initial values of the output projection: biases from token frequencies and weights from the embeddings, or "
+        "random.",
+    )
     encoder_loss_weight: float = option(1.0, "Weight of the loss on the context's sentences.")
     encoder_loss_sampling_ratio: float = option(
         1.0, "Fraction of the context's tokens, sampled per batch, that the encoder loss is estimated from."
