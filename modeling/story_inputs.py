@@ -55,6 +55,9 @@ def prepare_story_inputs(
     if input_ids.ndim == 2:
         input_ids = input_ids.unsqueeze(1)
     word_mask = _word_mask(input_ids, attention_mask)
+    if triple_ids is None or triple_ids.numel() == 0:
+        # Without triples there is nothing that these could describe.
+        triple_weights = tail_form_ids = None
     triple_ids, triple_mask = _triples(input_ids, triple_ids, triple_mask)
     # Whatever stands at padding, -100 included, is looked up as a harmless word.
     word_ids = input_ids.long().masked_fill(~word_mask, config.pad_token_id)

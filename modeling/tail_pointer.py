@@ -98,7 +98,8 @@ class TailPointer(nn.Module):
         triples, index = distinct_triples(
             inputs.triple_ids, inputs.triple_mask, self.embed_relations.num_embeddings, embed_tokens.num_embeddings
         )
-        heads, relations, tails = triples.unbind(-1)
+        # One more, which nothing points to: there may be none.
+        heads, relations, tails = functional.pad(triples, (0, 0, 0, 1)).unbind(-1)
         elements = (embed_tokens(heads), self.embed_relations(relations), embed_tokens(tails))
         return self.triple_projection(torch.cat(elements, dim=-1)), index
 

@@ -77,7 +77,7 @@ class StoryCollator:
         held_out = ("held_out_rows", "held_out_tails", "held_out_weights")
         columns |= {name: name for name in held_out if name in features[0]}
         rows = [{name: feature[column] for name, column in columns.items()} for feature in features]
-        if "oov_words" in features[0]:
+        if {"oov_words", "copy_ids"} <= features[0].keys():
             for row, feature in zip(rows, features, strict=True):
                 row["lookup_ids"] = self.tokenizer.lookup_ids(feature["copy_ids"], feature["oov_words"])
         return dict(self.tokenizer.pad(rows, return_tensors="pt"))

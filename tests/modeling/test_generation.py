@@ -208,6 +208,7 @@ def test_transition_scores(name, num_beams):
 def test_slots_are_produced_and_only_those_of_the_story(name, num_beams):
     model, stories = tiny_system(name), stories_for(name, 5, num_stories=12)
     model.encoder.copying.scorer.weight.data *= 20
+    model.lm_head.bias.data -= 3
     model.lm_head.bias.data[END] = -20
     sequences = generate(model, as_tensors(stories), num_beams=num_beams).sequences
     first = model.config.vocab_size

@@ -25,7 +25,7 @@ def weights() -> dict[str, torch.Tensor]:
         ("encoder.lstm.step_gates.1.weight", 64**-0.5),
         ("encoder.attention.state_scorer.weight", 64**-0.5),
         ("encoder.attention.knowledge_scorer.weight", 80**-0.5),
-        ("encoder.attention.merge.weight", (64 + 80) ** -0.5),
+        ("encoder.attention.merge.weight", 0.5 * 64**-0.5),
         ("encoder.knowledge.head_projection.weight", 40**-0.5),
     ],
 )

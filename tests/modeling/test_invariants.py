@@ -5,6 +5,7 @@ import torch
 from story_cases import (
     COPYING,
     KNOWING,
+    TAIL_POINTING,
     as_tensors,
     batch_for,
     context_of,
@@ -53,7 +54,7 @@ def test_a_story_alone_and_in_a_padded_batch(name, vector):
         torch.testing.assert_close(together[b, : len(story[2])], model(**as_tensors([story])).logits[0])
 
 
-@pytest.mark.parametrize("name", KNOWING)
+@pytest.mark.parametrize("name", sorted({*KNOWING, *TAIL_POINTING}))
 def test_knowledge_matters_and_may_be_missing(name):
     model, batch = tiny_system(name), batch_for(name, 3)
     masked = model(**{**batch, "triple_mask": torch.zeros_like(batch["triple_mask"])})
@@ -113,10 +114,11 @@ def test_one_word_no_triples_and_no_labels_stay_finite(name, dtype):
     assert model(**{**batch, "labels": torch.full_like(batch["labels"], -100)}).ending_loss == 0
 
 
-@pytest.mark.parametrize("name", KNOWING)
+@pytest.mark.parametrize("name", sorted({*KNOWING, *TAIL_POINTING}))
 def test_the_order_of_triples_does_not_matter(name):
     model, batch = tiny_system(name), batch_for(name, 8)
-    flipped = {**batch, "triple_ids": batch["triple_ids"].flip(3), "triple_mask": batch["triple_mask"].flip(3)}
+    names = ("triple_ids", "triple_mask", "triple_weights", "tail_form_ids")
+    flipped = {**batch, **{name: batch[name].flip(3) for name in names}}
     torch.testing.assert_close(model(**flipped).logits, model(**batch).logits)
 
 

@@ -65,7 +65,7 @@ def test_an_encoded_story_as_tuple_maps_back_to_every_field(name, flags):
     encoder, batch = tiny_system(name).get_encoder(), context_of(batch_for(name, 1))
     named = encoder(**batch, **flags)
     plain = encoder(**batch, **flags, return_dict=False)
-    assert isinstance(plain, tuple) and len(plain) == 15
+    assert isinstance(plain, tuple) and len(plain) == 19
     again = StoryEncoderOutput.from_tuple(plain)
     assert list(again) == list(named)
     for key, value in named.items():
@@ -90,7 +90,7 @@ def test_a_story_encoded_as_tuple_keeps_its_attentions(name, flags):
 def test_a_tuple_of_another_length_is_refused():
     model, batch = tiny_model(), as_tensors(random_stories(1))
     encoded = model.get_encoder()(**context_of(batch), return_dict=False)
-    with pytest.raises(ValueError, match="`encoder_outputs` as a tuple has 15 entries, None included; got 14"):
+    with pytest.raises(ValueError, match="`encoder_outputs` as a tuple has 19 entries, None included; got 18"):
         model(encoder_outputs=encoded[:-1], labels=batch["labels"])
 
 
