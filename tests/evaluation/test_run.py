@@ -115,6 +115,22 @@ def test_story_cloze_accuracy(folder):
 
 
 @pytest.mark.usefixtures("in_folder")
+def test_ablations_are_part_of_the_results(folder):
+    settings = {"max_stories": 3, "bootstrap_samples": 0, "num_seeds": 0, "max_new_tokens": 3, "ablations": True}
+    result = evaluate(EvaluateOptions("prepared", "prepared", output_dir="ablated", **settings))
+    everything, rare = result.ablations.subsets
+    assert everything.num_stories == 3 and everything.rows[0].perplexity == pytest.approx(result.metrics["perplexity"])
+    assert result.metrics["perplexity_rare_words"] == rare.rows[0].perplexity
+    saved = json.loads((folder / "ablated" / "evaluation.json").read_text())
+    assert saved["ablations"] == result.ablations.to_dict()
+    assert result.ablations.to_markdown() in (folder / "ablated" / "evaluation.md").read_text()
+    assert "... of stories with rare words" in (folder / "ablated" / "model_index.yaml").read_text()
+    alone = evaluate(EvaluateOptions("prepared", "nine.jsonl", **settings))
+    assert len(alone.ablations.subsets) == 1 and "no training stories" in alone.ablations.notes[0]
+    assert "perplexity_rare_words" not in alone.metrics
+
+
+@pytest.mark.usefixtures("in_folder")
 def test_scores_are_saved_for_each_system(folder):
     (folder / "constant.txt").write_text("The end .\n" * 9)
     score(ScoreOptions(endings=("constant.txt",), data_dir="nine.jsonl", bootstrap_samples=0, output_dir="tables"))
