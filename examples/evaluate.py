@@ -23,6 +23,7 @@ def main() -> None:
     parser.add_argument("--max_stories", type=int, help="use only the first N stories")
     parser.add_argument("--bootstrap_samples", type=int, default=0, help="for confidence intervals")
     parser.add_argument("--cloze", help="Story Cloze CSV file")
+    parser.add_argument("--ablations", action="store_true", help="also measure what the model makes of its input")
     arguments = parser.parse_args()
 
     accelerator = Accelerator()

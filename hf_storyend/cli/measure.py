@@ -13,7 +13,7 @@ from .printing import print_json, print_line, print_page
 
 def evaluate(options: EvaluateOptions) -> None:
     """
-    Evaluate a model: perplexity, BLEU, ROUGE-L, diversity, use of knowledge and Story Cloze accuracy.
+    Evaluate a model: perplexity, BLEU, ROUGE-L, diversity, use of knowledge, Story Cloze accuracy and ablations.
 
     Example: `storyend evaluate my_model --data_dir prepared --num_beams 4 --cloze cloze_test_val.csv --output_dir
     results`

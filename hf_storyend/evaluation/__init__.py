@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from ..lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from .ablation_results import Ablations
+    from .ablations import ablate
     from .likelihood import cloze_accuracy
     from .loading import load_split, read_endings
     from .naming import name_systems
@@ -17,11 +19,13 @@ __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
         "METRIC_TITLES": ".results",
+        "Ablations": ".ablation_results",
         "EndingScorer": ".scoring",
         "EvaluateOptions": ".options",
         "Evaluation": ".results",
         "EvaluationOptions": ".options",
         "ScoreOptions": ".options",
+        "ablate": ".ablations",
         "cloze_accuracy": ".likelihood",
         "compare_in_table": ".results",
         "compare_with_baseline": ".scoring",

@@ -29,6 +29,7 @@ def map_stories(
     batch_size: int,
     accelerator: Accelerator | None = None,
     seed: int = 0,
+    description: str = "Evaluating",
 ) -> list[Result]:
     """
     Call `function(model, batch, rows)` for batches of all stories.
@@ -44,6 +45,7 @@ def map_stories(
         batch_size: Stories in a batch, over all processes.
         accelerator: Shares the batches out to its processes; without it, this process computes all.
         seed: Seed of torch's generator.
+        description: Text before the progress bar.
 
     Returns:
         The results of all stories in their order, on every process.
@@ -54,7 +56,7 @@ def map_stories(
     results: dict[int, Result] = {}
     with _inference_mode(model, seed) as unwrapped:
         device = next(unwrapped.parameters()).device
-        for rows in tqdm(batches, desc="Evaluating", unit="batch", disable=hides_progress, leave=False):
+        for rows in tqdm(batches, desc=description, unit="batch", disable=hides_progress, leave=False):
             batch = {name: tensor.to(device) for name, tensor in collate([tokenised[row] for row in rows]).items()}
             results.update(zip(rows, function(unwrapped, batch, rows), strict=True))
     return _gather(results, accelerator)

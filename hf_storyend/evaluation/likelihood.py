@@ -55,6 +55,14 @@ def batch_likelihoods(
     ]
 
 
+def batch_word_losses(model: Any, batch: Batch) -> list[np.ndarray]:
+    """Compute for each story of a batch -log P of the words of its ending, end symbol included."""
+    logits, targets, stories = _target_logits(model, batch)
+    losses = functional.cross_entropy(logits, targets, reduction="none").double()
+    counts = stories.bincount(minlength=len(batch["labels"])).tolist()
+    return [own.numpy() for own in losses.cpu().split(counts)]
+
+
 def _target_logits(model: Any, batch: Batch) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return logits [N, V], targets [N] and places in the batch [N] of all words of the endings."""
     inputs = dict(batch)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from datasets import Dataset
+from datasets import Dataset, DatasetDict
 
 from ..data.stories import load_stories
 from ..data.story_files import canonical_split
@@ -32,11 +32,22 @@ def load_split(data_dir: str | Path, split: str = "test") -> tuple[Dataset, list
     directory, name = Path(data_dir).expanduser(), canonical_split(split)
     if not directory.is_dir():
         return load_stories(str(data_dir), split=split)[name], None
-    prepared = directory / "stories"
-    stories = load_stories(prepared if prepared.is_dir() else directory)
+    stories = _load_directory(directory)
     if name not in stories:
         raise ValueError(f"{data_dir} has no split `{split}`; there is {', '.join(stories)}.")
     return stories[name], list(stories["train"]["ending"]) if "train" in stories else None
+
+
+def load_training_stories(data_dir: str | Path) -> Dataset | None:
+    """Return the split `train` of a directory that `load_split` reads; None if it has none."""
+    directory = Path(data_dir).expanduser()
+    return _load_directory(directory).get("train") if directory.is_dir() else None
+
+
+def _load_directory(directory: Path) -> DatasetDict:
+    """Load all splits of a directory of stories, or of one that `storyend prepare` has written."""
+    prepared = directory / "stories"
+    return load_stories(prepared if prepared.is_dir() else directory)
 
 
 def first_stories(stories: Dataset, max_stories: int | None) -> Dataset:

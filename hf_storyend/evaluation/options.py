@@ -84,6 +84,10 @@ class EvaluateOptions:
     )
     bootstrap_samples: int = option(1000, _BOOTSTRAP_SAMPLES)
     cloze: str | None = option(None, "Story Cloze CSV file, for its accuracy.")
+    ablations: bool = option(
+        False,
+        "Also measure perplexity with other or no triples, with uniform attention and without each sentence.",
+    )
     baseline: str | None = option(None, _BASELINE)
     constant_ending: str | None = option(None, _CONSTANT_ENDING)
     name: str | None = option(None, "Name of the system in tables; default: the model's.")

@@ -12,8 +12,11 @@ from typing import Any
 from huggingface_hub import EvalResult, EvalResultEntry, ModelCardData, eval_result_entries_to_yaml
 from huggingface_hub.utils import yaml_dump
 
+from .ablation_results import Ablations
+
 METRIC_TITLES = {
     "perplexity": "Perplexity, full softmax",
+    "perplexity_rare_words": "Perplexity, stories with rare words",
     "sampled_perplexity": "Perplexity, sampled softmax (the paper's protocol)",
     "sampled_perplexity_std": "... its standard deviation over seeds",
     "bleu_1": "BLEU-1",
@@ -62,6 +65,7 @@ class Evaluation:
         signatures: sacrebleu's signature of each BLEU score.
         constant_ending: Ending of the constant baseline.
         num_stories: Number of stories.
+        ablations: Perplexity without parts of the input or of the model.
     """
 
     metrics: dict[str, float]
@@ -72,6 +76,7 @@ class Evaluation:
     signatures: dict[str, str] = field(default_factory=dict)
     constant_ending: str | None = None
     num_stories: int = 0
+    ablations: Ablations | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return all but the endings, ready for JSON."""
@@ -83,6 +88,7 @@ class Evaluation:
             "significance": self.significance,
             "signatures": self.signatures,
             "constant_ending": self.constant_ending,
+            "ablations": None if self.ablations is None else self.ablations.to_dict(),
         }
 
     def to_json(self) -> str:
@@ -108,6 +114,8 @@ def compare_in_table(evaluations: Mapping[str, Evaluation]) -> str:
             lines.append(_row(title, *(cells.get(metric, "") for cells in columns.values())))
     for name, evaluation in evaluations.items():
         lines += _significance_table(name, evaluation)
+        if evaluation.ablations is not None:
+            lines += ["", evaluation.ablations.to_markdown()]
     return "\n".join([*lines, "", *_notes(first), ""])
 
 
@@ -149,6 +157,7 @@ def _escaped(text: str) -> str:
 
 # Metric types of the Hub; other metrics keep their names.
 _METRIC_TYPES = {
+    "perplexity_rare_words": "perplexity",
     "sampled_perplexity": "perplexity",
     "bleu_1": "bleu",
     "bleu_2": "bleu",

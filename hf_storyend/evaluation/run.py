@@ -26,9 +26,10 @@ from ..data.batching import tokenise_stories
 from ..data.stories import load_story_cloze
 from ..modeling import IncrementalEncoderTokenizer
 from ..pretrained import find_model, load, register
+from .ablations import ablate
 from .distributed import Batch, map_stories
 from .likelihood import Likelihood, batch_likelihoods, cloze_accuracy, perplexity_ratio, sampled_metrics
-from .loading import first_stories, load_split, read_endings
+from .loading import first_stories, load_split, load_training_stories, read_endings
 from .naming import name_systems
 from .options import EvaluateOptions, EvaluationOptions, ScoreOptions
 from .results import Evaluation, save_evaluation
@@ -60,6 +61,7 @@ def evaluate(options: EvaluateOptions | None = None, *, accelerator: Accelerator
     # All files are read before hours of computation.
     baseline = read_endings(options.baseline, stories, options.max_stories) if options.baseline else None
     questions = load_story_cloze(options.cloze) if options.cloze else None
+    training_stories = load_training_stories(options.data_dir) if options.ablations else None
     model, tokenizer = load(model_name)
     model.to(accelerator.device)
     with accelerator.main_process_first():
@@ -77,6 +79,17 @@ def evaluate(options: EvaluateOptions | None = None, *, accelerator: Accelerator
         result.metrics |= cloze_accuracy(
             model, tokenizer, questions, accelerator=accelerator, batch_size=options.batch_size
         )
+    if options.ablations:
+        result.ablations = ablate(
+            model,
+            tokenizer,
+            stories,
+            training_stories=training_stories,
+            accelerator=accelerator,
+            batch_size=options.batch_size,
+            seed=options.seed,
+        )
+        result.metrics |= result.ablations.metrics()
     if baseline is not None:
         result.significance = _compare(result, baseline, tokenizer, settings)
     if options.output_dir is not None and accelerator.is_main_process:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..modeling import IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
 from ..modeling.knowledge_table import Triple
+from ..triple_tensors import remove_triples
 from .explain_story import explain_ending
 from .inference import ending_log_probabilities, generate_ending
 from .markdown import counterfactual_markdown
@@ -135,14 +136,8 @@ def _remove_triples(
     """Return the story without these triples; the others of a graph close up."""
     if model.config.knowledge is None:
         raise ValueError("`without_triples` were given, but this model reads no knowledge.")
-    ids, mask = story.tensors["triple_ids"], story.tensors["triple_mask"]
-    mask = mask * ~find_triples(tokenizer, story, "without_triples", triples)
-    order = mask.argsort(dim=-1, descending=True, stable=True)
-    tensors = {
-        "triple_ids": ids.gather(-2, order.unsqueeze(-1).expand_as(ids)),
-        "triple_mask": mask.gather(-1, order),
-    }
-    return replace(story, tensors={**story.tensors, **tensors})
+    removed = find_triples(tokenizer, story, "without_triples", triples)
+    return replace(story, tensors=remove_triples(story.tensors, removed, model.config.pad_token_id))
 
 
 def _log_probabilities_in(

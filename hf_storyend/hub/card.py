@@ -14,6 +14,7 @@ from typing import Any
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
+from ..evaluation.ablation_results import Ablations
 from ..evaluation.results import METRIC_TITLES, Evaluation, current_metrics, model_index
 from ..systems import SYSTEMS, System, find_system
 
@@ -29,6 +30,7 @@ def render_card(
     validation: dict[str, float] | None = None,
     test: dict[str, float] | None = None,
     test_results: list[EvalResult] | None = None,
+    ablations: Ablations | None = None,
 ) -> str:
     """
     Return the text of a model card, with its metadata.
@@ -39,6 +41,7 @@ def render_card(
         validation: Metrics on the validation split at the end of that run.
         test: Metrics of an `evaluation.json`.
         test_results: The same as entries of `model-index`.
+        ablations: Ablations on the test split.
     """
     system, run = find_system(system_name), run or {}
     results = _validation_results(system, run, validation or {}) + (test_results or [])
@@ -56,6 +59,7 @@ def render_card(
         is_embedded=_is_embedded(run),
         training=_table({"": _training_facts(run)}),
         evaluation=_table({"validation": _measured(validation), "test": _measured(test)}),
+        ablations=ablations.to_markdown() if ablations else None,
         hardware=f"{run['num_processes']} x {run['device']}" if run else _NOT_MEASURED,
         hours=f"{run['minutes']} minutes" if run else _NOT_MEASURED,
         carbon=_NOT_MEASURED,
@@ -89,6 +93,7 @@ def render_card_of(folder: str | Path) -> str:
         measured.get("validation"),
         evaluation.get("metrics"),
         _parse_results(index.read_text(encoding="utf-8")) if index.is_file() else None,
+        Ablations.from_dict(evaluation["ablations"]) if evaluation.get("ablations") else None,
     )
 
 

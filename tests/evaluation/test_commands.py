@@ -47,6 +47,15 @@ def test_evaluate_prints_a_table_or_json(storyend):
     assert json.loads(printed)["num_stories"] == 2
 
 
+def test_evaluate_prints_ablations(storyend):
+    settings = ["--data_dir", "nine.jsonl", "--max_stories", "2", "--num_seeds", "0", "--max_new_tokens", "2"]
+    code, table, _ = storyend("evaluate", *settings, "--num_beams", "1", "--bootstrap_samples", "0", "--ablations")
+    assert code == 0 and "| ablation, 2 stories | perplexity | change |" in table
+    for row in ("as it is", "no triples", "random tails", "uniform state attention", "without sentence 4"):
+        assert f"| {row} | " in table
+    assert "stories with rare words: not measured" in table
+
+
 def test_mistakes_are_one_line(storyend):
     Path("eight.txt").write_text("The end .\n" * 8)
     code, _, errors = storyend("score", "--endings", "eight.txt", "--data_dir", "nine.jsonl")

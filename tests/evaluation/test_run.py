@@ -115,6 +115,22 @@ def test_story_cloze_accuracy(folder):
 
 
 @pytest.mark.usefixtures("in_folder")
+def test_ablations_are_part_of_the_results(folder):
+    settings = {"max_stories": 3, "bootstrap_samples": 0, "num_seeds": 0, "max_new_tokens": 3, "ablations": True}
+    result = evaluate(EvaluateOptions("prepared", "prepared", output_dir="ablated", **settings))
+    everything, rare = result.ablations.subsets
+    assert everything.num_stories == 3 and everything.rows[0].perplexity == pytest.approx(result.metrics["perplexity"])
+    assert result.metrics["perplexity_rare_words"] == rare.rows[0].perplexity
+    saved = json.loads((folder / "ablated" / "evaluation.json").read_text())
+    assert saved["ablations"] == result.ablations.to_dict()
+    assert result.ablations.to_markdown() in (folder / "ablated" / "evaluation.md").read_text()
+    assert "Perplexity, stories with rare words" in (folder / "ablated" / "model_index.yaml").read_text()
+    alone = evaluate(EvaluateOptions("prepared", "nine.jsonl", **settings))
+    assert len(alone.ablations.subsets) == 1 and "no training stories" in alone.ablations.notes[0]
+    assert "perplexity_rare_words" not in alone.metrics
+
+
+@pytest.mark.usefixtures("in_folder")
 def test_scores_are_saved_for_each_system(folder):
     (folder / "constant.txt").write_text("The end .\n" * 9)
     score(ScoreOptions(endings=("constant.txt",), data_dir="nine.jsonl", bootstrap_samples=0, output_dir="tables"))
@@ -150,7 +166,8 @@ def launch(folder: Path, *command: str) -> str:
 
 def test_two_processes_give_the_result_of_one(folder):
     """Nine stories in batches of four: in the last one both processes get the same story."""
-    arguments = [str(EXAMPLE), "--model", "prepared", "--data_dir", "nine.jsonl", "--batch_size", "4", "--output_dir"]
+    arguments = [str(EXAMPLE), "--model", "prepared", "--data_dir", "nine.jsonl", "--batch_size", "4", "--ablations"]
+    arguments.append("--output_dir")
     launch(folder, sys.executable, *arguments, "one")
     processes = ["--standalone", "--nproc_per_node", "2"]
     shown = launch(folder, sys.executable, "-m", "torch.distributed.run", *processes, *arguments, "two")
@@ -160,6 +177,10 @@ def test_two_processes_give_the_result_of_one(folder):
     assert one["trivial_baselines"] == two["trivial_baselines"]
     for name, value in one["metrics"].items():
         assert name in NOT_RESULTS or two["metrics"][name] == pytest.approx(value, rel=1e-6), name
+    of_one, of_two = (
+        {row["name"]: row["perplexity"] for row in result["ablations"]["subsets"][0]["rows"]} for result in (one, two)
+    )
+    assert of_one == pytest.approx(of_two, rel=1e-6) and len(of_one) > 5
     endings = [
         [(row["row"], row["ending"]) for row in map(json.loads, (folder / name / "endings.jsonl").open())]
         for name in ("one", "two")

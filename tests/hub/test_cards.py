@@ -8,6 +8,7 @@ from huggingface_hub import ModelCard
 from typer.testing import CliRunner
 
 from hf_storyend.evaluation import Evaluation, save_evaluation
+from hf_storyend.evaluation.ablation_results import AblationRow, Ablations, AblationSubset
 from hf_storyend.hub import render_card, render_card_of
 from hf_storyend.systems import SYSTEMS
 
@@ -73,6 +74,18 @@ def test_a_card_from_what_run_and_evaluation_left(folder):
     assert rows(text)["BLEU-1"] == ["20", "21.5"] and rows(text)["Perplexity, full softmax"] == ["not measured", "30"]
     found = {(one.metric_name, one.metric_value, one.dataset_split) for one in ModelCard(text).data.eval_results}
     assert ("BLEU-1", 20.0, "validation") in found and ("BLEU-1", 21.5, "test") in found and len(found) == 3
+
+
+def test_a_card_shows_ablations_where_they_were_measured(folder):
+    rows = (AblationRow("as it is", 30.0), AblationRow("without sentence 1", 33.0, 10.0))
+    ablations = Ablations((AblationSubset("stories", 5, 50, 0, rows),), ("not all was measured",))
+    assert "### Ablations" not in render_card_of(folder)
+    evaluation = Evaluation({"perplexity": 30.0}, ablations=ablations)
+    save_evaluation(evaluation, folder, name="mine", dataset_id="rocstories", split="test")
+    text = render_card_of(folder)
+    section = text[text.index("### Ablations") : text.index("## Limitations")]
+    assert "| without sentence 1 | 33.00 | +10.0 % |  |  |" in section and "- not all was measured" in section
+    assert ModelCard(text).data.eval_results
 
 
 def test_a_model_without_a_run_is_recognised_by_its_configuration(folder):

@@ -1,0 +1,118 @@
+"""The result of ablations: perplexity with parts of the input or of the model taken away, as a table and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+AS_IT_IS = "as it is"
+RARE_WORDS = "stories with rare words"
+
+
+@dataclass(frozen=True)
+class AblationRow:
+    """
+    Perplexity under one ablation, full softmax.
+
+    Args:
+        name: Name of the ablation.
+        perplexity: Perplexity of all words of the endings.
+        change: Its change in percent of the perplexity as it is; None for that itself.
+        tail_perplexity: Perplexity of the words that are tails; None if there are none.
+        tail_change: Its change in percent.
+    """
+
+    name: str
+    perplexity: float
+    change: float | None = None
+    tail_perplexity: float | None = None
+    tail_change: float | None = None
+
+
+@dataclass(frozen=True)
+class AblationSubset:
+    """
+    All ablations on some of the stories.
+
+    Args:
+        name: Which stories.
+        num_stories: Number of stories.
+        num_words: Number of words of their endings, end symbols included.
+        num_tails: Number of these words that a triple of the story offers.
+        rows: The ablations; the first is the model as it is.
+    """
+
+    name: str
+    num_stories: int
+    num_words: int
+    num_tails: int
+    rows: tuple[AblationRow, ...]
+
+
+@dataclass(frozen=True)
+class Ablations:
+    """
+    Ablations on all stories and on subsets of them.
+
+    Args:
+        subsets: The subsets; the first is all stories.
+        notes: What was not measured, and why.
+    """
+
+    subsets: tuple[AblationSubset, ...]
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Ablations:
+        """Read what `to_dict` gave."""
+        subsets = [
+            AblationSubset(**{**subset, "rows": tuple(AblationRow(**row) for row in subset["rows"])})
+            for subset in content["subsets"]
+        ]
+        return cls(tuple(subsets), tuple(content["notes"]))
+
+    def metrics(self) -> dict[str, float]:
+        """Return the perplexity as it is of the stories with rare words, if it was measured."""
+        found = [subset.rows[0].perplexity for subset in self.subsets if subset.name == RARE_WORDS]
+        return {"perplexity_rare_words": found[0]} if found else {}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content, ready for JSON."""
+        content = asdict(self)
+        return {
+            "subsets": [{**subset, "rows": list(subset["rows"])} for subset in content["subsets"]],
+            "notes": list(self.notes),
+        }
+
+    def to_markdown(self) -> str:
+        """Return a Markdown table for each subset, and the notes."""
+        tables = ["\n".join(_table(subset)) for subset in self.subsets]
+        notes = ["\n".join(f"- {note}" for note in self.notes)] if self.notes else []
+        return "\n\n".join([*tables, *notes])
+
+
+def _table(subset: AblationSubset) -> list[str]:
+    lines = [
+        f"| ablation, {subset.num_stories} {subset.name} | perplexity | change | "
+        f"... of the {subset.num_tails} words that are tails | change |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    ]
+    for row in subset.rows:
+        cells = [
+            _number(row.perplexity),
+            _percent(row.change),
+            _number(row.tail_perplexity),
+            _percent(row.tail_change),
+        ]
+        lines.append(f"| {row.name} | {' | '.join(cells)} |")
+    return lines
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def _percent(value: float | None) -> str:
+    # Adding zero turns -0.0 into 0.0.
+    return "" if value is None else f"{round(value, 1) + 0.0:+.1f} %"
