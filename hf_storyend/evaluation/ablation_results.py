@@ -58,10 +58,13 @@ class Ablations:
     Args:
         subsets: The subsets; the first is all stories.
         notes: What was not measured, and why.
+        user_triple_gain: By how many nats a triple that a user adds raises the log-probability of its tail, in the
+            median; None if the model reads no triples.
     """
 
     subsets: tuple[AblationSubset, ...]
     notes: tuple[str, ...] = ()
+    user_triple_gain: float | None = None
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Ablations:
@@ -70,12 +73,14 @@ class Ablations:
             AblationSubset(**{**subset, "rows": tuple(AblationRow(**row) for row in subset["rows"])})
             for subset in content["subsets"]
         ]
-        return cls(tuple(subsets), tuple(content["notes"]))
+        return cls(tuple(subsets), tuple(content["notes"]), content.get("user_triple_gain"))
 
     def metrics(self) -> dict[str, float]:
-        """Return the perplexity as it is of the stories with rare words, if it was measured."""
+        """Return the perplexity of the stories with rare words and the gain by own triples, as far as measured."""
         found = [subset.rows[0].perplexity for subset in self.subsets if subset.name == RARE_WORDS]
-        return {"perplexity_rare_words": found[0]} if found else {}
+        metrics = {"perplexity_rare_words": found[0]} if found else {}
+        gain = self.user_triple_gain
+        return metrics if gain is None else {**metrics, "user_triple_gain": gain}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content, ready for JSON."""
@@ -83,6 +88,7 @@ class Ablations:
         return {
             "subsets": [{**subset, "rows": list(subset["rows"])} for subset in content["subsets"]],
             "notes": list(self.notes),
+            "user_triple_gain": self.user_triple_gain,
         }
 
     def to_markdown(self) -> str:

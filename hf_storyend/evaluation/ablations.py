@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -26,6 +26,7 @@ from .distributed import Batch, map_stories
 from .likelihood import batch_word_losses
 from .triple_ablations import NoTriples, OtherTriples, RandomTails, are_tails
 from .uniform_attention import uniform_attention
+from .user_triples import measure_user_triples
 
 # Losses of the words of each ending.
 WordLosses = list[np.ndarray]
@@ -69,7 +70,17 @@ def ablate(
     ablated = {change.name: run.losses(tokenised, change) for change in changes}
     for number in range(1, num_sentences + 1) if num_sentences > 1 else ():
         ablated[f"without sentence {number}"] = _without_sentence(run, stories, losses, number)
-    return _summarise({AS_IT_IS: losses, **ablated}, tails, *_rare_stories(stories, training_stories, tokenizer))
+    result = _summarise({AS_IT_IS: losses, **ablated}, tails, *_rare_stories(stories, training_stories, tokenizer))
+    if not _reads_triples(unwrapped.config):
+        return result
+    gain = measure_user_triples(unwrapped, tokenizer, stories, seed=seed)
+    if gain is None:
+        return result
+    return replace(result, user_triple_gain=gain.median, notes=(*result.notes, gain.describe()))
+
+
+def _reads_triples(config: Any) -> bool:
+    return config.knowledge is not None or config.tail_pointer
 
 
 @dataclass(frozen=True)
@@ -84,7 +95,7 @@ class _Change:
 def _changes(model: Any, tokenizer: IncrementalEncoderTokenizer, tokenised: Dataset, seed: int) -> Iterator[_Change]:
     """Yield the ablations of triples and attention that apply to a model."""
     config = model.config
-    if config.knowledge is not None or getattr(config, "tail_pointer", False):
+    if _reads_triples(config):
         yield _Change("no triples", NoTriples(tokenizer))
         yield _Change("other words' triples", OtherTriples(tokenizer, tokenised, seed))
         yield _Change("random tails", RandomTails(tokenizer, config.vocab_size, seed))

@@ -125,7 +125,7 @@ class RandomTails:
 
 def _form_ids(tokenizer: IncrementalEncoderTokenizer, vocabulary: dict[str, int], vocab_size: int) -> torch.Tensor:
     """Return the forms of every word, [V, F]: those of the knowledge table, or the word alone."""
-    forms = getattr(tokenizer.knowledge, "forms", {})
+    forms = tokenizer.knowledge.forms
     ids = {vocabulary[word]: [vocabulary[form] for form in own] for word, own in forms.items() if word in vocabulary}
     table = torch.full((vocab_size, max(map(len, ids.values()), default=1)), tokenizer.pad_token_id)
     table[:, 0] = torch.arange(vocab_size)
