@@ -69,6 +69,8 @@ class ReferenceEnding:
     attention: list[Tensor]  # T vectors over all words of the story; the last sentence's in incremental encoding
     knowledge_attention: list[Tensor]  # the same over their graphs; empty without knowledge
     phi_de: Tensor
+    outputs: list[Tensor] = field(default_factory=list)  # T vectors that words are predicted from
+    tails: Tails | None = None
 
 
 def weighted_sum(alpha: Tensor, vectors: Sequence[Tensor]) -> Tensor:
@@ -444,7 +446,7 @@ def run_ending(
     """Read the ending and predict it, word by word."""
     e = weights["embed_tokens.weight"]
     state = story.state
-    result = ReferenceEnding(story, [], [], [], [], weights["lm_head.bias"].new_zeros(()))
+    result = ReferenceEnding(story, [], [], [], [], weights["lm_head.bias"].new_zeros(()), tails=tails)
     for word, target in zip([start_id, *ending[:-1]], ending, strict=True):
         x = e[word if word < len(e) else unk_id]
         if copies is not None:
@@ -459,6 +461,7 @@ def run_ending(
         logits = output_logits(weights, s)
         p = probabilities(weights, logits, s, copies, tails)
         result.logits.append(logits)
+        result.outputs.append(s)
         result.probabilities.append(p)
         result.attention.append(alpha)
         if beta is not None:

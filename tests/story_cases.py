@@ -52,12 +52,16 @@ def random_stories(seed: int, num_stories: int = 3, **sizes: int) -> list[Story]
 
 
 def stories_for(name: str, seed: int, num_stories: int = 3, **sizes: int) -> list[CopyStory]:
-    """Stories for a system: if it copies, with slots for some of their words and words of the story in endings."""
+    """
+    Stories for a system: if it copies, with slots for some of their words and words of the story in endings; if it
+    points to tails, with some of those in endings.
+    """
     rng = random.Random(seed)
-    return [
+    stories = [
         _with_slots(rng, *story) if SYSTEMS[name].copy else (*story, story[0])
         for story in random_stories(seed, num_stories, **sizes)
     ]
+    return [_with_tails(rng, *story) for story in stories] if SYSTEMS[name].tail_pointer else stories
 
 
 def _with_slots(rng: random.Random, sentences, graphs, ending) -> CopyStory:
@@ -67,6 +71,12 @@ def _with_slots(rng: random.Random, sentences, graphs, ending) -> CopyStory:
     positions = [word for sentence in copied for word in sentence]
     ending = [rng.choice(positions) if rng.random() < 0.6 else word for word in ending[:-1]] + [END]
     return read, graphs, ending, copied
+
+
+def _with_tails(rng: random.Random, sentences, graphs, ending, copied) -> CopyStory:
+    forms = [form for row in graphs for graph in row for triple in graph for form in tail_forms(triple[2])]
+    ending = [rng.choice(forms) if forms and rng.random() < 0.5 else word for word in ending[:-1]] + [END]
+    return sentences, graphs, ending, copied
 
 
 def as_tensors(
