@@ -23,19 +23,24 @@ from hf_storyend.half_precision import save_half_precision
 from hf_storyend.hub import render_card_of
 from hf_storyend.modeling import IncrementalEncoderTokenizer
 from hf_storyend.training import TrainingOptions, TrainingRun, run_as_program
+from hf_storyend.training.outputs import save_model
 
 NUM_SHOWN = 20
+STOPPED = "stopped"
 
 
 def train(options: TrainingOptions, stop_after: int | None) -> Path:
-    """Train for a whole run, or for `stop_after` updates; returns the directory of the best model."""
+    """Train for a whole run, or for `stop_after` updates; returns the directory of the model."""
     with TrainingRun(options) as run:
         for update in run.updates():
             for batch in update.batches():
                 run.backward(run.model(**batch))
             run.step()
             if run.state.step == stop_after:
-                return Path(options.output_dir) / "best"
+                stopped = Path(options.output_dir) / STOPPED
+                model = run.accelerator.unwrap_model(run.module)
+                save_model(stopped, model, model.state_dict(), run.data.tokenizer)
+                return stopped
         run.finish()
     return Path(options.output_dir)
 
@@ -51,8 +56,8 @@ def train_all(recipe: dict, data_dir: Path, output_dir: Path) -> list[Path]:
         settings = {**recipe["shared"], **own}
         stop_after = settings.pop("stop_after", None)
         directory = output_dir / f"run_{number}"
-        done = directory / "best" if stop_after else directory
-        if not ((directory / f"checkpoint-{stop_after}").is_dir() or (directory / "metrics.json").is_file()):
+        done = directory / STOPPED if stop_after else directory
+        if not ((done / "model.safetensors").is_file() and (stop_after or (directory / "metrics.json").is_file())):
             start = str(models[-1]) if models else None
             options = TrainingOptions(
                 data_dir=str(data_dir), output_dir=str(directory), model_name_or_path=start, **settings
@@ -140,7 +145,7 @@ def main() -> None:
     # The model card names the data after this directory.
     data_dir, averaged, model = (output_dir / name for name in (Path(arguments.stories).stem, "averaged", "model"))
     sources = {"stories": arguments.stories, "conceptnet": tuple(arguments.conceptnet), "glove": arguments.glove}
-    prepare(PrepareOptions(output_dir=str(data_dir), **sources))
+    prepare(PrepareOptions(output_dir=str(data_dir), **sources, **recipe["prepare"]))
     runs = train_all(recipe, data_dir, output_dir)
     average([runs[number - 1] for number in recipe["averaged_runs"]], averaged, **recipe["calibration"])
     save_half_precision(averaged, model, **recipe["generation"])

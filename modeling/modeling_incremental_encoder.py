@@ -880,6 +880,8 @@ class IncrementalEncoderPreTrainedModel(PreTrainedModel):
     main_input_name = "input_ids"
     supports_gradient_checkpointing = False
     _no_split_modules = ["IncrementalEncoder", "HierarchicalEncoder", "SequenceEncoder"]
+    # Trainer then passes `num_items_in_batch`: accumulated gradients weigh words, not batches.
+    accepts_loss_kwargs = True
     # Assisted decoding takes words back, which a recurrent state can't: generate() then refuses.
     _is_stateful = True
 
@@ -1205,8 +1207,14 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
     ) -> dict[str, Any]:
         """The words that the cache has not read yet; all else but labels as it is."""
         kwargs.pop("labels", None)
-        if next_sequence_length is not None:
-            input_ids = input_ids[:, -next_sequence_length:]
+        cache = kwargs.get("past_key_values")
+        if cache is not None and (num_read := cache.get_seq_length()):
+            if num_read >= input_ids.shape[1]:
+                raise ValueError(
+                    f"`past_key_values` has read {num_read} words, `decoder_input_ids` has {input_ids.shape[1]}: give "
+                    "all words so far, at least one of which the cache has not read."
+                )
+            input_ids = input_ids[:, num_read:]
         # Weights that wait elsewhere stand on no device.
         if (device := self.device).type != "meta":
             input_ids = input_ids.to(device)

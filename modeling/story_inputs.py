@@ -7,10 +7,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from transformers.utils import logging
 
 from .configuration_incremental_encoder import IncrementalEncoderConfig
 from .losses import labelled_steps
 from .tensor_utils import is_eager_mode
+
+logger = logging.get_logger(__name__)
 
 # Pairs of a word and a word of the preceding sentence, two attention sources of 4 bytes each: 4 gigabytes.
 _MAX_PAIRS = 1 << 29
@@ -53,6 +56,10 @@ def prepare_story_inputs(
     if 0 in input_ids.shape:
         raise ValueError(f"`input_ids` has no words: its shape is {tuple(input_ids.shape)}.")
     if input_ids.ndim == 2:
+        logger.warning_once(
+            "`input_ids` of shape [stories, words] are read as stories of one sentence. Call the tokenizer with whole "
+            "stories to get [stories, sentences, words]."
+        )
         input_ids = input_ids.unsqueeze(1)
     word_mask = _word_mask(input_ids, attention_mask)
     if triple_ids is None or triple_ids.numel() == 0:

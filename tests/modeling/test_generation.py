@@ -424,3 +424,19 @@ def test_what_a_mask_leaves_out_changes_nothing(name):
                 torch.testing.assert_close(masked.logits[[row], :length], alone.logits)
                 torch.testing.assert_close(masked.past_key_values.hidden[[row]], alone.past_key_values.hidden)
     assert torch.equal(masked.past_key_values.hidden[2], encoded.state_hidden[2])
+
+
+@every_system
+@pytest.mark.parametrize("num_words", [1, 3])
+def test_generation_continued_from_a_cache_is_that_of_one_longer_call(name, num_words):
+    model, inputs = tiny_system(name), context_of(batch_for(name, 6))
+    settings = {"min_new_tokens": 8, "max_new_tokens": 8, "do_sample": False}
+    expected = model.generate(**inputs, **settings)
+    words = expected[:, : num_words + 1]
+    # The last word is not read yet.
+    cache = model(**inputs, decoder_input_ids=words[:, :-1], use_cache=True).past_key_values
+    rest = {**settings, "min_new_tokens": 8 - num_words, "max_new_tokens": 8 - num_words}
+    continued = model.generate(**inputs, **rest, decoder_input_ids=words, past_key_values=cache)
+    assert torch.equal(continued, expected)
+    with pytest.raises(ValueError, match="`past_key_values` has read"):
+        model.generate(**inputs, **rest, decoder_input_ids=words[:, :1], past_key_values=cache)

@@ -1,5 +1,8 @@
 """Training by transformers' Trainer and Seq2SeqTrainer, as they are."""
 
+import copy
+
+import torch
 from datasets import Dataset
 from transformers import (
     AutoTokenizer,
@@ -69,3 +72,32 @@ def test_seq2seq_trainer_generates(tokenizer, model, tmp_path):
     trainer.train()
     assert trainer.evaluate()["eval_rows"] == 8
     assert set(seen) == set(STORIES["ending"])
+
+
+def test_accumulated_gradients_weigh_words_and_not_batches(tokenizer, model, tmp_path):
+    """One update from 8 stories, at once or 2 at a time: the endings of the batches have different lengths."""
+    endings = [
+        "The cake was burnt.",
+        "The kitchen was full of smoke.",
+        "Tom asked.",
+        "They saw the long film on Friday.",
+    ]
+    rows = {"story": STORIES["story"], "ending": endings * 2}
+
+    def read(batch):
+        return tokenizer(batch["story"], text_target=batch["ending"], return_triples=False)
+
+    dataset = Dataset.from_dict(rows).map(read, batched=True, remove_columns=["story", "ending"])
+    weights = []
+    for batch_size, steps in ((8, 1), (2, 4)):
+        arguments = TrainingArguments(
+            str(tmp_path), max_steps=1, learning_rate=1.0, per_device_train_batch_size=batch_size, optim="sgd",
+            gradient_accumulation_steps=steps, use_cpu=True, report_to=[], save_strategy="no", disable_tqdm=True,
+            max_grad_norm=0.0, lr_scheduler_type="constant",
+        )  # fmt: skip
+        trained = copy.deepcopy(model)
+        Trainer(trained, arguments, train_dataset=dataset, processing_class=tokenizer).train()
+        weights.append(trained.state_dict())
+    for name, weight in weights[0].items():
+        torch.testing.assert_close(weight, weights[1][name], rtol=1e-4, atol=1e-6, msg=name)
+    assert not torch.equal(weights[0]["lm_head.weight"], model.lm_head.weight)
