@@ -31,6 +31,7 @@ FUNCTION_WORDS = frozenset(
 PARTICLES = frozenset("away back down in off on out over up".split())
 
 _REGULAR_ENDINGS = ("s", "ed", "ing")
+_VERB_ENDINGS = ("ed", "ing")
 
 
 @lru_cache(maxsize=1 << 17)
@@ -55,6 +56,34 @@ def lemmas(word: str) -> tuple[str, ...]:
     if is_irregular:
         return _distinct([*(verb for verb in verbs if verb != word), *nouns, *itself])
     return _distinct([*itself, *nouns, *verbs])
+
+
+@lru_cache(maxsize=1 << 17)
+def content_lemma(word: str) -> str | None:
+    """
+    Return the one lemma of a lower-case content word, or None for function words, punctuation and numbers.
+
+    It is the likeliest noun or verb, the verb for forms in -ing and -ed (`running`: run, `excited`: excite), and else
+    the adjective or adverb (`happier`: happy).
+    """
+    if not is_content_word(word):
+        return None
+    readings = _dictionary()(word)
+    if not readings:
+        return next(filter(is_in_dictionary, _lemmas_by_rule(word)), word)
+    if word.endswith(_VERB_ENDINGS):
+        verbs = [verb for verb in readings.get("VERB", ()) if verb not in FUNCTION_WORDS]
+        if verbs:
+            return verbs[0]
+    others = [lemma for part in ("ADJ", "ADV") for lemma in readings.get(part, ())]
+    return next(iter(lemmas(word) or others), word)
+
+
+def inflections(lemma: str) -> tuple[str, ...]:
+    """Return the inflected forms of a noun or verb that the dictionary has, the lemma first."""
+    forms = _lemminflect().getAllInflections(lemma)
+    inflected = [form for tag, found in forms.items() if tag[0] in "NV" for form in found]
+    return tuple(dict.fromkeys([lemma, *inflected]))
 
 
 def is_content_word(word: str) -> bool:
