@@ -5,9 +5,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -16,6 +17,19 @@ Triple = tuple[str, str, str]
 _FORMAT = 1
 # Tensors have room for this many at every word: a corrupted file must not ask for all memory.
 _MAX_TRIPLES = 1000
+_MAX_FORMS = 16
+
+
+class TripleLookup(NamedTuple):
+    """
+    The triples of all words as tensors, a row a word: the V words of the vocabulary by their ids, then the other
+    words of the table (`KnowledgeTable.rows`). N triples, F forms of a tail.
+    """
+
+    triple_ids: torch.Tensor  # [rows, N, 3]: head word, relation, tail word
+    triple_mask: torch.Tensor  # [rows, N]
+    triple_weights: torch.Tensor  # [rows, N]
+    tail_form_ids: torch.Tensor  # [rows, N, F]: word ids, padding elsewhere
 
 
 class KnowledgeTable:
@@ -28,12 +42,18 @@ class KnowledgeTable:
     Args:
         relations (`list[str]`): Relation names; the position in the list is the id.
         max_triples (`int`, *optional*, defaults to 10): Most triples a word can have.
-        triples (`dict[str, list[tuple[str, str, str]]]`, *optional*): Triples of each word.
+        triples (`dict[str, list[tuple[str, str, str]]]`, *optional*):
+            Triples of each word. Words and heads may be out of the vocabulary, tails may not.
         concepts (`dict[str, list[str]]`, *optional*): Concepts of words that are not their own: `{"mice": ["mouse"]}`.
         phrases (`dict[str, list[tuple[str, str, str]]]`, *optional*):
             Triples of concepts of several words, `{"trick or treat": [("treat", "RelatedTo", "halloween")]}`. Where
             the words stand in a row, they are put before the triples of the last one, which is also their head.
         statistics (`dict`, *optional*): What is known about how the table was built; kept as it is.
+        weights (`dict[tuple[str, str, str], float]`, *optional*):
+            How much likelier the tail is in the ending of a story with the head, the log of its lift; 0 where missing.
+        forms (`dict[str, list[str]]`, *optional*):
+            The words of the vocabulary that are forms of a tail: `{"burn": ["burn", "burned"]}`. Where missing, the
+            tail itself.
     """
 
     def __init__(
@@ -44,6 +64,8 @@ class KnowledgeTable:
         concepts: Mapping[str, Iterable[str]] | None = None,
         phrases: Mapping[str, Iterable[Triple]] | None = None,
         statistics: Mapping[str, Any] | None = None,
+        weights: Mapping[Triple, float] | None = None,
+        forms: Mapping[str, Sequence[str]] | None = None,
     ):
         self.relations = [relation_name(relation) for relation in relations]
         if len(set(self.relations)) != len(self.relations):
@@ -60,6 +82,8 @@ class KnowledgeTable:
         self.phrases = _checked_graphs("phrases", phrases or {}, self.relation_ids, max_triples)
         self.concepts = {word: list(concepts_of) for word, concepts_of in (concepts or {}).items()}
         self.statistics = dict(statistics or {})
+        self.weights = _checked_weights(weights or {})
+        self.forms = _checked_forms(forms or {})
 
     def __len__(self) -> int:
         """Number of words that have a triple."""
@@ -68,6 +92,18 @@ class KnowledgeTable:
     def of(self, word: str) -> list[Triple]:
         """The triples of a word, best first."""
         return list(self.triples.get(word, ()))
+
+    @property
+    def user_weight(self) -> float:
+        """Weight of a triple that a user adds: that of the table's strongest, its 99 % quantile; 1 without weights."""
+        ordered = sorted(self.weights.values())
+        return ordered[math.ceil(0.99 * len(ordered)) - 1] if ordered else 1.0
+
+    def weight_of(self, triple: Triple) -> float:
+        return self.weights.get(triple, 0.0)
+
+    def forms_of(self, tail: str) -> list[str]:
+        return self.forms.get(tail) or [tail]
 
     def graphs_with(self, triples: Iterable[Triple]) -> dict[str, list[Triple]]:
         """
@@ -85,39 +121,64 @@ class KnowledgeTable:
         return {word: unique_tails([*rows, *self.of(word)], self.max_triples) for word, rows in added.items()}
 
     def add(self, triples: Iterable[Triple]) -> None:
-        """Add triples to the graphs of their heads, and of the words whose concept the head is."""
+        """Add triples, with `user_weight`, to the graphs of their heads and of words whose concept the head is."""
+        triples = [(head, relation_name(relation), tail) for head, relation, tail in triples]
         self.triples.update(self.graphs_with(triples))
+        self.weights.update(dict.fromkeys(triples, self.user_weight))
 
     def problems_with(self, triples: Iterable[Triple], vocabulary: Mapping[str, int]) -> dict[int, str]:
-        """Why triples can't be used, by position: not three strings, an unknown relation, or an unknown word."""
+        """Why triples can't be used, by position: not three strings, an unknown relation, or an unknown tail."""
         problems = {}
         for position, triple in enumerate(triples):
             if not _is_triple(triple):
                 problems[position] = f"{triple!r} is not (head, relation, tail), three strings"
                 continue
-            head, relation, tail = triple
-            unknown = [word for word in (head, tail) if word not in vocabulary]
+            _, relation, tail = triple
             if relation_name(relation) not in self.relation_ids:
                 problems[position] = f"{triple!r}: relation {relation!r} is not one of {', '.join(self.relations)}"
-            elif unknown:
-                problems[position] = f"{triple!r}: {' and '.join(map(repr, unknown))} not in the vocabulary"
+            elif tail not in vocabulary:
+                problems[position] = f"{triple!r}: {tail!r} not in the vocabulary"
         return problems
 
-    def ids(self, triples: Iterable[Triple], vocabulary: Mapping[str, int]) -> list[list[int]]:
-        """Triples as ids of head word, relation and tail word."""
-        return [[vocabulary[head], self.relation_ids[relation], vocabulary[tail]] for head, relation, tail in triples]
+    def ids(self, triples: Iterable[Triple], vocabulary: Mapping[str, int], unk_id: int = 0) -> list[list[int]]:
+        """Triples as ids of head word (`unk_id` out of the vocabulary), relation and tail word."""
+        return [
+            [vocabulary.get(head, unk_id), self.relation_ids[relation], vocabulary[tail]]
+            for head, relation, tail in triples
+        ]
 
-    def tensors(self, vocabulary: Mapping[str, int]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Triples of the whole vocabulary, [V, N, 3], and their mask [V, N]; N is at least 1."""
-        num_words = 1 + max(vocabulary.values(), default=0)
-        num_triples = max((len(rows) for rows in self.triples.values()), default=1)
-        triple_ids = torch.zeros(num_words, max(num_triples, 1), 3, dtype=torch.long)
-        triple_mask = torch.zeros(num_words, max(num_triples, 1), dtype=torch.long)
-        for word, rows in self.triples.items():
-            if rows and word in vocabulary:
-                triple_ids[vocabulary[word], : len(rows)] = torch.tensor(self.ids(rows, vocabulary))
-                triple_mask[vocabulary[word], : len(rows)] = 1
-        return triple_ids, triple_mask
+    def rows(self, vocabulary: Mapping[str, int]) -> dict[str, int]:
+        """Rows of words in the look-up tensors: the ids of the vocabulary, then the table's other words in order."""
+        first = 1 + max(vocabulary.values(), default=-1)
+        others = sorted(word for word in self.triples if word not in vocabulary)
+        return {**vocabulary, **{word: first + place for place, word in enumerate(others)}}
+
+    def lookup(self, vocabulary: Mapping[str, int], unk_id: int = 0, pad_id: int = 0) -> TripleLookup:
+        """The triples of all words, with room for as many as some word has (at least 1)."""
+        rows = self.rows(vocabulary)
+        num_rows = 1 + max(rows.values(), default=0)
+        num_triples = max((len(graph) for graph in self.triples.values()), default=0) or 1
+        num_forms = max((len(forms) for forms in self.forms.values()), default=0) or 1
+        found = TripleLookup(
+            torch.zeros(num_rows, num_triples, 3, dtype=torch.long),
+            torch.zeros(num_rows, num_triples, dtype=torch.long),
+            torch.zeros(num_rows, num_triples),
+            torch.full((num_rows, num_triples, num_forms), pad_id, dtype=torch.long),
+        )
+        for word, graph in self.triples.items():
+            if not graph:
+                continue
+            row, size = rows[word], len(graph)
+            found.triple_ids[row, :size] = torch.tensor(self.ids(graph, vocabulary, unk_id))
+            found.triple_mask[row, :size] = 1
+            found.triple_weights[row, :size] = torch.tensor([self.weight_of(triple) for triple in graph])
+            forms = [self.form_ids(tail, vocabulary) for _, _, tail in graph]
+            padded = [ids + [pad_id] * (num_forms - len(ids)) for ids in forms]
+            found.tail_form_ids[row, :size] = torch.tensor(padded)
+        return found
+
+    def form_ids(self, tail: str, vocabulary: Mapping[str, int]) -> list[int]:
+        return [vocabulary[form] for form in self.forms_of(tail)]
 
     def save(self, path: str | Path) -> None:
         """Write JSON: each distinct triple once, words and phrases as lists of positions."""
@@ -137,6 +198,8 @@ class KnowledgeTable:
             "words": as_positions(self.triples),
             "phrases": as_positions(self.phrases),
             "triples": [list(triple) for triple in positions],
+            "weights": [round(self.weight_of(triple), 3) for triple in positions] if self.weights else [],
+            "forms": dict(sorted(self.forms.items())),
             "concepts": dict(sorted(self.concepts.items())),
         }
         Path(path).write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -171,6 +234,10 @@ class KnowledgeTable:
                     )
             return {words: [triples[row] for row in rows] for words, rows in content[name].items()}
 
+        # Tables of version 0.1 have neither weights nor forms.
+        weights = content.get("weights") or [0.0] * len(triples)
+        if not isinstance(weights, list) or len(weights) != len(triples):
+            raise ValueError(f"`weights` must be a list of {len(triples)} numbers, one a triple; got {weights!r:.60}.")
         return cls(
             relations=content["relations"],
             max_triples=content["max_triples"],
@@ -178,6 +245,8 @@ class KnowledgeTable:
             concepts=content["concepts"],
             phrases=as_triples("phrases"),
             statistics=content["statistics"],
+            weights=dict(zip(triples, weights, strict=True)) if content.get("weights") else None,
+            forms=content.get("forms"),
         )
 
 
@@ -207,6 +276,22 @@ def _checked_graphs(
                 raise ValueError(f"`{name}[{words!r}]` has {row!r}, not (head, known relation, tail).")
         checked[words] = rows
     return checked
+
+
+def _checked_weights(weights: Mapping[Triple, float]) -> dict[Triple, float]:
+    for triple, weight in weights.items():
+        is_number = isinstance(weight, (int, float)) and not isinstance(weight, bool)
+        if not is_number or not math.isfinite(weight):
+            raise ValueError(f"`weights[{triple!r}]` must be a finite number; got {weight!r:.60}.")
+    return dict(weights)
+
+
+def _checked_forms(forms: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    for tail, words in forms.items():
+        is_list = isinstance(words, (list, tuple)) and all(isinstance(word, str) for word in words)
+        if not is_list or not 1 <= len(words) <= _MAX_FORMS:
+            raise ValueError(f"`forms[{tail!r}]` must be a list of 1 to {_MAX_FORMS} words; got {words!r:.60}.")
+    return {tail: list(words) for tail, words in forms.items()}
 
 
 def _is_triple(value: Any) -> bool:

@@ -76,12 +76,12 @@ def pad_stories(
     return word_ids, mask.long()
 
 
-def pad_copy_ids(stories: list[StoryIds], word_ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """The words to copy in the places of the word ids, [B, K, L]; what stands at padding stays."""
+def pad_like(name: str, stories: list[StoryIds], word_ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Other ids of the same words in the places of the word ids, [B, K, L]; what stands at padding stays."""
     words = [word for story in stories for sentence in story for word in sentence]
     if len(words) != int(mask.sum()):
         raise ValueError(
-            f"`copy_ids` has {len(words)} words, `input_ids` {int(mask.sum())}: they must be the same ones."
+            f"`{name}` has {len(words)} words, `input_ids` {int(mask.sum())}: they must be the same ones."
         )
     return word_ids.masked_scatter(mask.bool(), torch.tensor(words))
 
@@ -92,27 +92,47 @@ def pad_labels(rows: list[list[int]]) -> torch.Tensor:
     return torch.tensor([row + [IGNORED_LABEL] * (width - len(row)) for row in rows])
 
 
-def pad_triples(stories: list, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Ragged triples, [story][sentence][word] -> list of three ids, as tensors [B, K, L, N, 3] and [B, K, L, N]."""
+# What a triple of a word has, as it comes ragged: [story][sentence][word][triple], and the value at padding.
+TRIPLE_FEATURES = ("triple_ids", "triple_weights", "tail_form_ids")
+
+
+def pad_triples(features: Mapping[str, list], mask: torch.Tensor, pad_id: int) -> dict[str, torch.Tensor]:
+    """Ragged triples as tensors [B, K, L, N, ...], their mask [B, K, L, N] among them."""
+    stories = features["triple_ids"]
     width = max((len(graph) for story in stories for graphs in story for graph in graphs), default=0)
-    triple_ids = torch.zeros(*mask.shape, max(width, 1), 3, dtype=torch.long)
-    triple_mask = torch.zeros(*mask.shape, max(width, 1), dtype=torch.long)
-    for story, sentences in enumerate(stories):
-        for sentence, graphs in enumerate(sentences):
-            for word, graph in enumerate(graphs):
-                if graph:
-                    triple_ids[story, sentence, word, : len(graph)] = torch.tensor(graph)
-                    triple_mask[story, sentence, word, : len(graph)] = 1
-    return triple_ids, triple_mask
+    shape = (*mask.shape, max(width, 1))
+    padded = {"triple_ids": torch.zeros(*shape, 3, dtype=torch.long), "triple_mask": torch.zeros(shape).long()}
+    if "triple_weights" in features:
+        padded["triple_weights"] = torch.zeros(shape)
+    if "tail_form_ids" in features:
+        forms = [
+            len(row) for story in features["tail_form_ids"] for words in story for graph in words for row in graph
+        ]
+        padded["tail_form_ids"] = torch.full((*shape, max(forms, default=1)), pad_id)
+    for name, tensor in padded.items():
+        for story, sentences in enumerate(features[name if name != "triple_mask" else "triple_ids"]):
+            for sentence, graphs in enumerate(sentences):
+                for word, graph in enumerate(graphs):
+                    if graph:
+                        values = torch.ones(len(graph)) if name == "triple_mask" else torch.tensor(graph)
+                        tensor[story, sentence, word, : len(graph)] = values
+    return padded
 
 
-def fit_triples(
-    triple_ids: torch.Tensor, triple_mask: torch.Tensor, width: int | None
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Room for `width` triples a word, or, if that is None, for as many as some word of the batch has (at least 1)."""
-    width = width or max(1, int(triple_mask.sum(dim=-1).max()))
-    missing = width - triple_mask.shape[-1]
-    return functional.pad(triple_ids, (0, 0, 0, missing)), functional.pad(triple_mask, (0, missing))
+def fit_triples(graphs: Mapping[str, torch.Tensor], width: int | None, pad_id: int) -> dict[str, torch.Tensor]:
+    """
+    Tensors [..., N, ...] of triples with room for `width` of them a word or, if that is None, for as many as some word
+    of the batch has (at least 1).
+    """
+    mask = graphs["triple_mask"]
+    # The last triple, not the number of them: there may be gaps.
+    needed = int((mask * torch.arange(1, mask.shape[-1] + 1)).max()) if mask.numel() else 0
+    missing = (width or max(1, needed)) - mask.shape[-1]
+    fitted = {}
+    for name, tensor in graphs.items():
+        behind = (0, 0) * (tensor.ndim - mask.ndim)
+        fitted[name] = functional.pad(tensor, (*behind, 0, missing), value=pad_id if name == "tail_form_ids" else 0)
+    return fitted
 
 
 def unpad_features(features: Mapping[str, Any]) -> dict[str, list]:
@@ -123,15 +143,15 @@ def unpad_features(features: Mapping[str, Any]) -> dict[str, list]:
     if "copy_ids" in features:
         copies = _as_lists(features["copy_ids"])
         ragged["copy_ids"] = [_real_sentences(*pair) for pair in zip(copies, masks, strict=True)]
-    if "triple_ids" in features:
-        graphs = _as_lists(features["triple_ids"])
-        if "triple_mask" in features:
-            graph_masks = _as_lists(features["triple_mask"])
-            graphs = [
-                [[_real(*word) for word in zip(*pair, strict=True)] for pair in zip(story, mask, strict=True)]
-                for story, mask in zip(graphs, graph_masks, strict=True)
-            ]
-        ragged["triple_ids"] = [_real_sentences(*pair) for pair in zip(graphs, masks, strict=True)]
+    for name in TRIPLE_FEATURES:
+        if name in features:
+            graphs = _as_lists(features[name])
+            if "triple_mask" in features:
+                graphs = _real_triples(graphs, _as_lists(features["triple_mask"]))
+            ragged[name] = [_real_sentences(*pair) for pair in zip(graphs, masks, strict=True)]
+    for name in ("lookup_ids", "held_out_rows", "held_out_tails", "held_out_weights"):
+        if name in features:
+            ragged[name] = _as_lists(features[name])
     if "labels" in features:
         rows = _as_lists(features["labels"])
         ragged["labels"] = [[label for label in row if label != IGNORED_LABEL] for row in rows]
@@ -168,6 +188,13 @@ def _real(items: list, mask: list[int]) -> list:
 def _real_sentences(sentences: list, masks: list) -> list:
     """The real words (or graphs) of each sentence; sentences without any are dropped."""
     return [_real(sentence, mask) for sentence, mask in zip(sentences, masks, strict=True) if any(mask)]
+
+
+def _real_triples(graphs: list, masks: list) -> list:
+    return [
+        [[_real(*word) for word in zip(*pair, strict=True)] for pair in zip(story, mask, strict=True)]
+        for story, mask in zip(graphs, masks, strict=True)
+    ]
 
 
 def _all_real(stories: list[StoryIds]) -> list:

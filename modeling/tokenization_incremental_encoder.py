@@ -9,19 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.nn import functional
 from transformers import BatchEncoding, PreTrainedTokenizer
 from transformers.utils import logging
 
-from .knowledge_table import KnowledgeTable, Triple, unique_tails
+from .knowledge_table import KnowledgeTable, Triple, TripleLookup, unique_tails
 from .loading import check_vocabulary, error_context, read_forms, read_json, shortened, write_json
 from .story_padding import (
     SizeLimits,
     dict_of_lists,
     fit_triples,
     holds_stories,
-    pad_copy_ids,
     pad_labels,
+    pad_like,
     pad_stories,
     pad_triples,
     unpad_features,
@@ -38,6 +37,8 @@ from .text_processing import (
 )
 
 logger = logging.get_logger(__name__)
+
+_TRIPLE_NAMES = ("triple_ids", "triple_mask")
 
 Story = str | Sequence[str]
 
@@ -66,6 +67,8 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
             For a model that copies: so many of the words that a story has and the vocabulary lacks get ids of their
             own, from `len(tokenizer)` on in the order they first stand in the story (more of them stay unknown). They
             are in `copy_ids` and `labels`; `input_ids` have the unknown word there. 0 for no `copy_ids` at all.
+        tail_pointer (`bool`, *optional*, defaults to `False`):
+            For a model that points to tails: also return `triple_weights` and `tail_form_ids`.
     """
 
     vocab_files_names = {
@@ -85,6 +88,7 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         do_lower_case: bool = True,
         split_contractions: bool = True,
         num_copy_slots: int = 0,
+        tail_pointer: bool = False,
         unk_token: str = "<unk>",
         pad_token: str = "<pad>",
         bos_token: str = "<s>",
@@ -103,12 +107,14 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         self.num_copy_slots = _check_num_slots(num_copy_slots)
         self.word_forms: dict[str, str] = {} if word_forms_file is None else read_forms(word_forms_file)
         self._knowledge = KnowledgeTable() if knowledge_file is None else KnowledgeTable.load(knowledge_file)
-        self._triple_tensors: tuple[torch.Tensor, torch.Tensor] | None = None
+        self.tail_pointer = bool(tail_pointer)
+        self._forget_lookup()
         kwargs.setdefault("special_tokens_pattern", "eos")
         super().__init__(
             do_lower_case=do_lower_case,
             split_contractions=split_contractions,
             num_copy_slots=num_copy_slots,
+            tail_pointer=tail_pointer,
             unk_token=unk_token,
             pad_token=pad_token,
             bos_token=bos_token,
@@ -132,7 +138,8 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
     @knowledge.setter
     def knowledge(self, table: KnowledgeTable) -> None:
         self._check_knowledge(table, "the table")
-        self._knowledge, self._triple_tensors = table, None
+        self._knowledge = table
+        self._forget_lookup()
 
     def add_triples(self, triples: Iterable[Triple], skip_unknown: bool = False) -> int:
         """
@@ -140,19 +147,21 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         head and its inflected forms, and saved with the tokenizer.
 
         Args:
-            triples (`list[tuple[str, str, str]]`): Head, relation, tail; words and relations that the model knows.
+            triples (`list[tuple[str, str, str]]`):
+                Head (any word), relation and tail (a word of the vocabulary); relations are those of the model.
             skip_unknown (`bool`, *optional*, defaults to `False`):
-                Leave out triples with unknown words or relations, with a warning, instead of raising.
+                Leave out triples with unknown tails or relations, with a warning, instead of raising.
 
         Returns:
             `int`: How many were added.
         """
         usable = self._usable_triples(triples, skip_unknown)
         self._knowledge.add(usable)
-        self._triple_tensors = None
+        self._forget_lookup()
         return len(usable)
 
     def _usable_triples(self, triples: Iterable[Triple], skip_unknown: bool = False) -> list[Triple]:
+        """Triples in the spelling of the table; those that can't be used are refused, or left out with a warning."""
         triples = [self._normalize_triple(triple) for triple in triples]
         problems = self._knowledge.problems_with(triples, self.get_vocab())
         if not problems:
@@ -167,7 +176,7 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
     def _normalize_triple(self, triple: Any) -> Any:
         if not self.do_lower_case or not isinstance(triple, (tuple, list)) or len(triple) != 3:
             return triple
-        head, relation, tail = (part.lower() if isinstance(part, str) else part for part in triple)
+        head, _, tail = (part.lower() if isinstance(part, str) else part for part in triple)
         return head, triple[1], tail
 
     def _check_added_words(self) -> None:
@@ -180,30 +189,35 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
     def _check_knowledge(self, table: KnowledgeTable, origin: str | None) -> None:
         vocabulary = self.get_vocab()
         for words, rows in (*table.triples.items(), *table.phrases.items()):
-            needed = [*words.split(" "), *(part for head, _, tail in rows for part in (head, tail))]
-            unknown = [part for part in needed if part not in vocabulary]
+            offered = [form for _, _, tail in rows for form in (tail, *table.forms_of(tail))]
+            parts = words.split(" ") if " " in words else []
+            unknown = [word for word in (*parts, *offered) if word not in vocabulary]
             if unknown:
                 raise ValueError(f"{origin}: {unknown[0]!r}, in the triples of {words!r}, is not in the vocabulary.")
 
-    def _lookup_tensors(self) -> tuple[torch.Tensor, torch.Tensor]:
-        if self._triple_tensors is None:
-            self._triple_tensors = self._knowledge.tensors(self.get_vocab())
-        return self._triple_tensors
+    def _forget_lookup(self) -> None:
+        self._triple_lookup: TripleLookup | None = None
+        self._rows: Mapping[str, int] | None = None
 
-    def _phrase_graphs(self) -> dict[int, list[tuple[list[int], list[list[int]]]]]:
-        """Phrases by their last word: the ids of their words and of their triples, the longest phrase first."""
+    def _lookup_tensors(self) -> TripleLookup:
+        if self._triple_lookup is None:
+            self._triple_lookup = self._knowledge.lookup(self.get_vocab(), self.unk_token_id, self.pad_token_id)
+        return self._triple_lookup
+
+    def _phrase_graphs(self) -> dict[int, list[tuple[list[int], list[Triple]]]]:
+        """Phrases by their last word: the ids of their words, and their triples, the longest phrase first."""
         ids = self._all_ids()
-        phrases: dict[int, list[tuple[list[int], list[list[int]]]]] = {}
+        phrases: dict[int, list[tuple[list[int], list[Triple]]]] = {}
         for words, rows in self._knowledge.phrases.items():
             word_ids = [ids[word] for word in words.split(" ")]
-            phrases.setdefault(word_ids[-1], []).append((word_ids, self._knowledge.ids(rows, ids)))
+            phrases.setdefault(word_ids[-1], []).append((word_ids, rows))
         for same_end in phrases.values():
             same_end.sort(key=lambda phrase: -len(phrase[0]))
         return phrases
 
     def __getstate__(self) -> dict[str, Any]:
         # What can be made anew is left out, so that the fingerprint of cached data sets does not depend on it.
-        return {**super().__getstate__(), "_triple_tensors": None}
+        return {**super().__getstate__(), "_triple_lookup": None, "_rows": None}
 
     def __call__(
         self,
@@ -243,7 +257,8 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         Returns:
             [`~transformers.BatchEncoding`]: `input_ids` and `attention_mask` `[B, K, L]`, `triple_ids`
             `[B, K, L, N, 3]`, `triple_mask` `[B, K, L, N]`, and `labels` `[B, T]` if endings were given; with copy
-            slots also `copy_ids` `[B, K, L]`.
+            slots also `copy_ids` `[B, K, L]`, with a tail pointer `triple_weights` `[B, K, L, N]` and
+            `tail_form_ids` `[B, K, L, N, F]`.
         """
         if text is None and text_target is None:
             raise ValueError("Give a story as `text`, an ending as `text_target`, or both.")
@@ -258,6 +273,7 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
             return self._finish(self._make_batch(features, padding, limits, triples, return_triples), return_tensors)
         if text is not None:
             features |= self._unpadded(features, triples, return_triples)
+            del features["words"]
         is_single = isinstance(text_target if text is None else text, str)
         return BatchEncoding({name: rows[0] for name, rows in features.items()} if is_single else features)
 
@@ -307,6 +323,7 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
             stories = [self._story_words(story, row) for row, story in enumerate(self._as_batch("text", text))]
             kept = [limits.cut_story(story) for story in stories]
             _check_sentences(kept)
+            features["words"] = kept
             features["input_ids"] = [[self._word_ids(words) for words in story] for story in kept]
             if num_slots:
                 # Numbered before anything is cut off, so that `decode` finds the words again in the whole story.
@@ -326,6 +343,10 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
 
     def _story_words(self, story: Any, row: int) -> list[list[str]]:
         return [self._split(sentence) for sentence in self._sentences(story, row)]
+
+    def oov_words(self, story: Story) -> list[str]:
+        """The words of a story that are out of the vocabulary, in the order of their ids in `copy_ids`."""
+        return self._oov_words(self._story_words(story, 0)).words
 
     def _oov_words(self, sentences: list[list[str]], num_slots: int | None = None) -> OOVWords:
         return OOVWords(sentences, self._all_ids(), self.unk_token_id, num_slots)
@@ -378,14 +399,14 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
             word_ids, mask = pad_stories(features["input_ids"], self.pad_token_id, padding, limits)
             batch |= {"input_ids": word_ids, "attention_mask": mask}
             if "copy_ids" in features:
-                batch["copy_ids"] = self._without_foreign_oov_ids(pad_copy_ids(features["copy_ids"], word_ids, mask))
-            if "triple_ids" in features:
-                graphs = pad_triples(features["triple_ids"], mask)
-            elif return_triples:
-                graphs = self._lookup(word_ids, mask, triples)
+                copy_ids = pad_like("copy_ids", features["copy_ids"], word_ids, mask)
+                batch["copy_ids"] = self._without_foreign_oov_ids(copy_ids)
             if return_triples:
+                given = "triple_ids" in features
+                graphs = pad_triples(features, mask, self.pad_token_id) if given else None
+                graphs = graphs or self._lookup(features, word_ids, mask, triples)
                 width = self._knowledge.max_triples if padding == "max_length" else None
-                batch["triple_ids"], batch["triple_mask"] = fit_triples(*graphs, width)
+                batch |= fit_triples(graphs, width, self.pad_token_id)
         if "labels" in features:
             batch["labels"] = self._without_foreign_oov_ids(pad_labels(features["labels"]))
         return batch
@@ -394,36 +415,105 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         """OOV ids beyond this tokenizer's number become unknown words."""
         return ids.masked_fill(ids >= len(self) + self.num_copy_slots, self.unk_token_id)
 
-    def _lookup(self, word_ids: torch.Tensor, mask: torch.Tensor, triples: Any) -> tuple[torch.Tensor, torch.Tensor]:
-        """The triples of every word by two gathers; what only some places have is then written over them."""
+    def lookup_ids(self, copy_ids: Sequence[Sequence[int]], oov_words: Sequence[str]) -> list[list[int]]:
+        """
+        Ids under which `pad` looks triples up, for a story whose words are known by ids only: `copy_ids`, in which
+        out-of-vocabulary words are numbered from `len(tokenizer)` on, and those words in that order.
+        """
+        rows, first = self._table_rows(), len(self)
+        known = [rows.get(word, self.unk_token_id) for word in oov_words]
+        return [[known[index - first] if index >= first else index for index in sentence] for sentence in copy_ids]
+
+    def _lookup(
+        self, features: dict[str, list], word_ids: torch.Tensor, mask: torch.Tensor, triples: Any
+    ) -> dict[str, torch.Tensor]:
+        """The triples of every word by one gather a tensor; what only some places have is then written over them."""
         own = self._own_graphs(triples, word_ids.shape[0])
-        table_ids, table_mask = self._lookup_tensors()
+        rows = self._table_rows()
+        new_heads = sorted({word for graphs in own for word in graphs if word not in rows})
+        rows = {**rows, **{word: -1 - place for place, word in enumerate(new_heads)}} if new_heads else rows
+        places = self._places(features, word_ids, mask, rows)
+        table = self._lookup_tensors()
         if any(own) or self._knowledge.phrases:
             # Graphs of the story itself may be larger than any in the table.
-            missing = self._knowledge.max_triples - table_mask.shape[1]
-            table_ids = functional.pad(table_ids, (0, 0, 0, missing))
-            table_mask = functional.pad(table_mask, (0, missing))
-        places = word_ids.flatten()
-        triple_ids = table_ids.index_select(0, places).view(*word_ids.shape, -1, 3)
-        triple_mask = table_mask.index_select(0, places).view(*word_ids.shape, -1) * mask.unsqueeze(-1)
+            table = TripleLookup(**fit_triples(table._asdict(), self._knowledge.max_triples, self.pad_token_id))
+        # Words that only this call knows anything of have no row.
+        index = places.where(places >= 0, self.unk_token_id).flatten()
+        found = TripleLookup(*(tensor.index_select(0, index).unflatten(0, places.shape) for tensor in table))
+        found.triple_mask.mul_(mask.unsqueeze(-1))
         for story, graphs in enumerate(own):
-            for word_id, rows in graphs.items():
-                here = (word_ids[story] == word_id) & (mask[story] == 1)
-                triple_ids[story][here], triple_mask[story][here] = self._padded_graph(rows)
-        for place, rows in self._phrase_places(word_ids, mask):
-            known = triple_ids[place][triple_mask[place] == 1].tolist()
-            graph = unique_tails([*rows, *known], self._knowledge.max_triples)
-            triple_ids[place], triple_mask[place] = self._padded_graph(graph)
-        return triple_ids, triple_mask
+            for word, graph in graphs.items():
+                self._write_graph(
+                    found, (story, *((places[story] == rows[word]) & (mask[story] == 1)).nonzero().T), graph
+                )
+        for place, graph in self._phrase_places(word_ids, mask):
+            self._write_graph(found, place, self._with_known(found, place, graph))
+        self._apply_held_out(features, found, places)
+        return found._asdict() if self.tail_pointer else {name: found._asdict()[name] for name in _TRIPLE_NAMES}
 
-    def _padded_graph(self, rows: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
-        missing = self._knowledge.max_triples - len(rows)
-        mask = torch.ones(len(rows), dtype=torch.long)
-        return functional.pad(torch.tensor(rows), (0, 0, 0, missing)), functional.pad(mask, (0, missing))
+    def _table_rows(self) -> Mapping[str, int]:
+        if self._rows is None:
+            self._rows = self._knowledge.rows(self.get_vocab())
+        return self._rows
+
+    def _places(
+        self, features: dict[str, list], word_ids: torch.Tensor, mask: torch.Tensor, rows: Mapping[str, int]
+    ) -> torch.Tensor:
+        """The row of every word in the look-up tensors, [B, K, L]."""
+        if "lookup_ids" in features:
+            return pad_like("lookup_ids", features["lookup_ids"], word_ids, mask)
+        if "words" not in features or len(rows) == len(self):
+            return word_ids
+        unknown = self.unk_token_id
+        found = [[[rows.get(word, unknown) for word in words] for words in story] for story in features["words"]]
+        return pad_like("words", found, word_ids, mask)
+
+    def _write_graph(self, found: TripleLookup, place: tuple, graph: TripleLookup) -> None:
+        for tensor, values in zip(found, graph, strict=True):
+            tensor[place] = values
+
+    def _graph(self, triples: list[Triple], weights: Mapping[Triple, float]) -> TripleLookup:
+        """Tensors of one word's triples, with room for as many as a word can have."""
+        ids, table = self._all_ids(), self._knowledge
+        num_forms = self._lookup_tensors().tail_form_ids.shape[-1]
+        forms = [table.form_ids(tail, ids) for _, _, tail in triples]
+        graph = {
+            "triple_ids": torch.tensor(table.ids(triples, ids, self.unk_token_id), dtype=torch.long).view(-1, 3),
+            "triple_mask": torch.ones(len(triples), dtype=torch.long),
+            "triple_weights": torch.tensor([weights.get(row, table.weight_of(row)) for row in triples]).float(),
+            "tail_form_ids": torch.tensor([row + [self.pad_token_id] * (num_forms - len(row)) for row in forms])
+            .view(-1, num_forms)
+            .long(),
+        }
+        return TripleLookup(**fit_triples(graph, table.max_triples, self.pad_token_id))
+
+    def _with_known(self, found: TripleLookup, place: tuple[int, int, int], graph: TripleLookup) -> TripleLookup:
+        """A phrase's triples, then those that its last word has anyway, one a tail."""
+        rows = [torch.cat((new, known[place])) for new, known in zip(graph, found, strict=True)]
+        real = rows[1].nonzero().squeeze(1).tolist()
+        tails = {place: int(rows[0][place, 2]) for place in real}
+        kept = unique_tails([(place, None, tail) for place, tail in tails.items()], self._knowledge.max_triples)
+        index = torch.tensor([place for place, _, _ in kept])
+        kept_rows = {name: row[index] for name, row in zip(TripleLookup._fields, rows, strict=True)}
+        return TripleLookup(**fit_triples(kept_rows, self._knowledge.max_triples, self.pad_token_id))
+
+    @staticmethod
+    def _apply_held_out(features: dict[str, list], found: TripleLookup, places: torch.Tensor) -> None:
+        """Weights counted without the story itself, for training stories: `held_out_weights`, NaN for no triple."""
+        if "held_out_weights" not in features:
+            return
+        columns = [features[name] for name in ("held_out_rows", "held_out_tails", "held_out_weights")]
+        for story, entries in enumerate(zip(*columns, strict=True)):
+            for row, tail, weight in zip(*entries, strict=True):
+                here = (places[story] == row).unsqueeze(-1) & (found.triple_ids[story, ..., 2] == tail)
+                if weight == weight:
+                    found.triple_weights[story][here] = weight
+                else:
+                    found.triple_mask[story][here] = 0
 
     def _phrase_places(
         self, word_ids: torch.Tensor, mask: torch.Tensor
-    ) -> Iterator[tuple[tuple[int, int, int], list[list[int]]]]:
+    ) -> Iterator[tuple[tuple[int, int, int], TripleLookup]]:
         """Where a phrase ends, as (story, sentence, word), and its triples."""
         phrases = self._phrase_graphs()
         if not phrases:
@@ -433,11 +523,11 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
                 for end, word_id in enumerate(ids):
                     for phrase, rows in phrases.get(word_id, ()):
                         if ids[end + 1 - len(phrase) : end + 1] == phrase:
-                            yield (story, number, end), rows
+                            yield (story, number, end), self._graph(rows, {})
                             break
 
-    def _own_graphs(self, triples: Any, num_stories: int) -> list[dict[int, list[list[int]]]]:
-        """For each story, the graphs (by word id) that per-call triples change."""
+    def _own_graphs(self, triples: Any, num_stories: int) -> list[dict[str, TripleLookup]]:
+        """For each story, the graphs (by word) that per-call triples change."""
         if not triples:
             return [{}] * num_stories
         if all(len(triple) > 0 and isinstance(triple[0], str) for triple in triples):
@@ -446,21 +536,21 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
             raise ValueError(f"`triples` has {len(triples)} lists for {num_stories} stories.")
         return [self._own_graph(own) for own in triples]
 
-    def _own_graph(self, triples: Iterable[Triple]) -> dict[int, list[list[int]]]:
-        ids = self._all_ids()
-        graphs = self._knowledge.graphs_with(self._usable_triples(triples))
-        return {ids[word]: self._knowledge.ids(rows, ids) for word, rows in graphs.items() if word in ids}
+    def _own_graph(self, triples: Iterable[Triple]) -> dict[str, TripleLookup]:
+        usable = self._usable_triples(triples)
+        weights = dict.fromkeys(usable, self._knowledge.user_weight)
+        return {word: self._graph(rows, weights) for word, rows in self._knowledge.graphs_with(usable).items()}
 
     def _unpadded(self, features: dict[str, list], triples: Any, return_triples: bool) -> dict[str, list]:
         """Masks and triples of stories that stay lists, all of them real."""
-        stories = {"input_ids": features["input_ids"]}
+        stories = {"input_ids": features["input_ids"], "words": features["words"]}
         ones = {"attention_mask": [[[1] * len(ids) for ids in story] for story in features["input_ids"]]}
         if not return_triples:
             return ones
         batch = self._make_batch(stories, True, SizeLimits(False, None, None), triples, True)
-        graphs = unpad_features(batch)["triple_ids"]
-        masks = [[[[1] * len(graph) for graph in sentence] for sentence in story] for story in graphs]
-        return {**ones, "triple_ids": graphs, "triple_mask": masks}
+        graphs = {name: rows for name, rows in unpad_features(batch).items() if name != "input_ids"}
+        masks = [[[[1] * len(graph) for graph in sentence] for sentence in story] for story in graphs["triple_ids"]]
+        return {**ones, **graphs, "triple_mask": masks}
 
     @staticmethod
     def _finish(batch: dict[str, torch.Tensor], return_tensors: str | None) -> BatchEncoding:
@@ -540,7 +630,7 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
 
     def _copied_words(self, context: Story, sentences: list[list[str]]) -> list[str]:
         """The unknown words of a story in the order of their slots, as the story writes them."""
-        unknown = self._oov_words(self._story_words(context, 0)).words
+        unknown = self.oov_words(context)
         return printed_words(sentences, unknown) if self.do_lower_case else unknown
 
     def convert_tokens_to_string(self, tokens: list[str]) -> str:

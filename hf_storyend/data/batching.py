@@ -18,6 +18,8 @@ from .story_tables import is_complete_arrow_file
 
 # More OOV words than any story has. The collator limits them to the copy slots of its tokenizer.
 _MAX_COPY_SLOTS = 10_000
+# Part of the cache key: other columns are other data.
+_COLUMNS = ("input_ids", "labels", "length", "copy_ids", "copy_labels", "oov_words")
 # Stories are sorted by length within pools of this many batches: large enough for little padding, small enough to
 # stay random.
 _POOL_SIZE = 50
@@ -44,8 +46,8 @@ def tokenise_stories(
 
     Returns:
         `DatasetDict`: The same splits with the columns `input_ids`, `labels`, `length` (tokens of the longest
-        sentence, which determine the padding of a batch), and `copy_ids` and `copy_labels`: the ids for systems with a
-        copy mechanism, in which OOV words have ids of their own.
+        sentence, which determine the padding of a batch), `copy_ids` and `copy_labels`: the ids for systems with a
+        copy mechanism, in which OOV words have ids of their own, and `oov_words`, those words in that order.
     """
     return DatasetDict(
         {name: _tokenise_split(rows, name, tokenizer, num_proc, max_length) for name, rows in stories.items()}
@@ -72,7 +74,12 @@ class StoryCollator:
                     f"The tokenised stories have no `{missing[0]}`, which copying needs: tokenise them again with "
                     "`tokenise_stories`, or prepare them again with `storyend prepare --overwrite`."
                 )
+        held_out = ("held_out_rows", "held_out_tails", "held_out_weights")
+        columns |= {name: name for name in held_out if name in features[0]}
         rows = [{name: feature[column] for name, column in columns.items()} for feature in features]
+        if "oov_words" in features[0]:
+            for row, feature in zip(rows, features, strict=True):
+                row["lookup_ids"] = self.tokenizer.lookup_ids(feature["copy_ids"], feature["oov_words"])
         return dict(self.tokenizer.pad(rows, return_tensors="pt"))
 
 
@@ -85,7 +92,7 @@ def _tokenise_split(
 ) -> Dataset:
     # What the ids depend on: not the triples, so that new knowledge needs no new ids.
     vocabulary = sorted(tokenizer.get_vocab().items())
-    settings = (tokenizer.do_lower_case, tokenizer.split_contractions, max_length, _MAX_COPY_SLOTS)
+    settings = (tokenizer.do_lower_case, tokenizer.split_contractions, max_length, _MAX_COPY_SLOTS, _COLUMNS)
     key = Hasher.hash((stories._fingerprint, vocabulary, *settings))
     folder = Path(datasets.config.HF_DATASETS_CACHE) / "hf_storyend" / key
     folder.mkdir(parents=True, exist_ok=True)
@@ -118,12 +125,17 @@ def _tokenise_rows(
         num_copy_slots=_MAX_COPY_SLOTS,
     )
     num_words, unknown = len(tokenizer), tokenizer.unk_token_id
+    has_oov = [max(map(max, story)) >= num_words for story in features["copy_ids"]]
     return {
         "input_ids": features["input_ids"],
         "labels": [[word if word < num_words else unknown for word in ending] for ending in features["labels"]],
         "length": [max(map(len, story)) for story in features["input_ids"]],
         "copy_ids": features["copy_ids"],
         "copy_labels": features["labels"],
+        "oov_words": [
+            tokenizer.oov_words(story) if is_needed else []
+            for story, is_needed in zip(rows["context"], has_oov, strict=True)
+        ],
     }
 
 

@@ -24,7 +24,8 @@ def stories(tmp_path, monkeypatch):
 
 def test_tokenised_columns_are_small_and_ragged(stories, tokenizer):
     tokenised = tokenise_stories(stories, tokenizer)
-    assert tokenised["train"].column_names == ["input_ids", "labels", "length", "copy_ids", "copy_labels"]
+    columns = ["input_ids", "labels", "length", "copy_ids", "copy_labels", "oov_words"]
+    assert tokenised["train"].column_names == columns
     row = tokenised["train"][0]
     expected = tokenizer(ROWS["context"][:1], text_target=ROWS["ending"][:1])
     assert row["input_ids"] == expected["input_ids"][0] and row["labels"] == expected["labels"][0]

@@ -53,7 +53,7 @@ def test_the_embedded_corpus_needs_no_files(embedded):
     assert endings.shape[0] == 1
     tokenised = load_from_disk(folder / "tokenised")
     assert {name: len(rows) for name, rows in tokenised.items()} == {"train": 594, "validation": 33, "test": 33}
-    columns = ["input_ids", "labels", "length", "copy_ids", "copy_labels"]
+    columns = ["input_ids", "labels", "length", "copy_ids", "copy_labels", "oov_words"]
     assert tokenised["train"].column_names == columns
     assert load_from_disk(folder / "stories")["test"].column_names == ["context", "ending"]
     assert json.loads((folder / "report.json").read_text()) == {
