@@ -101,6 +101,12 @@ def is_noun_or_verb(word: str) -> bool:
     return bool(lemmas(word))
 
 
+def is_own_lemma(word: str) -> bool:
+    """Return whether the dictionary has a word as a noun, adjective or adverb in its base form."""
+    readings = _dictionary()(word)
+    return any(word in readings.get(part, ()) for part in ("NOUN", "PROPN", "ADJ", "ADV"))
+
+
 def is_in_dictionary(word: str) -> bool:
     """Return whether the dictionary has the word, as any part of speech."""
     return bool(_dictionary()(word))

@@ -7,7 +7,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from .lexicon import content_lemma, is_in_dictionary
+from .lexicon import content_lemma, is_in_dictionary, is_own_lemma
+
+# `tired` is no form of `tire`, nor `ground` of `grind`, where the verb is this many ranks rarer: frequencies fall about
+# as ranks rise.
+_MAX_RANK_RATIO = 10
 
 
 class VocabularyLemmas:
@@ -24,11 +28,12 @@ class VocabularyLemmas:
 
     def __init__(self, vocabulary: Mapping[str, int]):
         self._vocabulary = vocabulary
+        self._num_ids = 1 + max(vocabulary.values(), default=0)
         self.lemma = lru_cache(maxsize=1 << 18)(self._lemma)
         self.names: list[str] = []
         self.ids: dict[str, int] = {}
         self.words: list[list[str]] = []
-        self.of_word = np.full(1 + max(vocabulary.values(), default=0), -1, dtype=np.int64)
+        self.of_word = np.full(self._num_ids, -1, dtype=np.int64)
         for word in sorted(vocabulary, key=vocabulary.__getitem__):
             lemma = None if _is_special(word) else self.lemma(word.lower())
             if lemma is not None:
@@ -50,15 +55,17 @@ class VocabularyLemmas:
         return index < self.num_in_vocabulary
 
     def word_of(self, index: int) -> str:
-        """Return the word that stands for a lemma: itself if the vocabulary has it, else its most frequent form."""
+        """Return the word that stands for a lemma: itself if it is one of its forms, else its most frequent form."""
         name, words = self.names[index], self.words[index]
-        return name if name in self._vocabulary or not words else words[0]
+        return name if name in words or not words else words[0]
 
     def _lemma(self, word: str) -> str | None:
-        """Return the content lemma of a lower-case word; a verb that the stories do not use is not one."""
+        """Return the content lemma of a lower-case word, or the word itself if it is much more used than its verb."""
         lemma = content_lemma(word)
-        is_unused = lemma not in self._vocabulary and word in self._vocabulary
-        return word if lemma is not None and is_unused and word.endswith(("ing", "ed")) else lemma
+        if lemma is None or lemma == word or not is_own_lemma(word):
+            return lemma
+        rank = self._vocabulary.get(word, self._num_ids)
+        return word if self._vocabulary.get(lemma, self._num_ids) > _MAX_RANK_RATIO * rank else lemma
 
     def is_possible_head(self, lemma: str) -> bool:
         """Return whether a lemma is of the vocabulary or the dictionary: names that no story has are left out."""

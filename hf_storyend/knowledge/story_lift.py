@@ -1,0 +1,208 @@
+"""`build_story_lift_table`: the triples whose tails the training stories show to belong in the endings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from ..modeling.knowledge_table import KnowledgeTable, Triple
+from .edges import Edge, ReadReport, relation_names
+from .lemma_pairs import LemmaPairs, lemma_pairs
+from .lexicon import inflections
+from .lift import Neighbours, PairLift
+from .statistics import table_statistics
+from .story_counts import StoryCounts, StoryWords
+from .vocabulary_lemmas import VocabularyLemmas
+
+POLICY = "story_lift"
+DEFAULT_MIN_LIFT = 1.5
+# Heads that no story has: what is known of them comes from their neighbours and relations only.
+MAX_UNSEEN_TRIPLES = 3
+_MAX_FORMS = 12
+
+# Vectors of some words, [words, E], zero for those without one.
+VectorsOf = Callable[[Sequence[str]], np.ndarray]
+
+
+@dataclass(frozen=True)
+class HeldOutWeights:
+    """
+    Weights of triples counted without a story whose ending has the tail, as flat arrays in order of stories.
+
+    Args:
+        stories: Positions of stories.
+        words: Ids of words of their contexts, which are also rows of the table.
+        tails: Ids of the tails.
+        weights: Log of the lift; NaN if it no longer reaches the minimum.
+    """
+
+    stories: np.ndarray
+    words: np.ndarray
+    tails: np.ndarray
+    weights: np.ndarray
+
+
+def build_story_lift_table(
+    edges: Iterable[Edge],
+    vocabulary: Mapping[str, int],
+    stories: StoryWords,
+    *,
+    vectors_of: VectorsOf | None = None,
+    counts: Mapping[str, int] | None = None,
+    relations: Iterable[str] | None = None,
+    max_triples: int = 10,
+    min_lift: float = DEFAULT_MIN_LIFT,
+    report: ReadReport | None = None,
+) -> tuple[KnowledgeTable, HeldOutWeights]:
+    """
+    Build the knowledge table of a vocabulary from edges and training stories.
+
+    A triple connects two content lemmas that stand at the ends of an edge, in either direction. It is kept if the
+    tail is `min_lift` times likelier in the ending of a story whose context has the head (see
+    `hf_storyend.knowledge.lift`); a head has the `max_triples` with the largest probability times log lift, which is
+    also their weight. All forms of a head retrieve its triples, those that the vocabulary lacks included.
+
+    Args:
+        edges (`Iterable[Edge]`): As from `read_edges`; read once.
+        vocabulary (`Mapping[str, int]`): Word ids by descending frequency. Special tokens, in `<...>`, are skipped.
+        stories (`StoryWords`): Training stories.
+        vectors_of (`Callable`, *optional*):
+            Word vectors: gets words and returns their vectors, [words, E], zero for words without one.
+        counts (`Mapping[str, int]`, *optional*): Frequencies of words, for the statistics only.
+        relations (`Iterable[str]`, *optional*): Relations to keep; their inverses follow them. By default all.
+        max_triples (`int`, *optional*, defaults to 10): Maximum number of triples per word.
+        min_lift (`float`, *optional*, defaults to 1.5): Minimum lift of a triple.
+        report (`ReadReport`, *optional*): Report of `read_edges`, to be included in the statistics.
+
+    Returns:
+        The table, and the weights of its triples for the stories themselves.
+    """
+    # Bad arguments are refused before edges are read, which can take minutes.
+    KnowledgeTable(max_triples=max_triples)
+    lemmas = VocabularyLemmas(vocabulary)
+    pairs = lemma_pairs(edges, lemmas, relation_names(relations))
+    if not len(pairs):
+        raise ValueError(
+            "No edge has a content word of the vocabulary at its end, so there is nothing to retrieve. "
+            "Check the vocabulary's language, `relations`, and what was read."
+        )
+    story_counts = StoryCounts(stories, lemmas.of_word, len(lemmas.names))
+    neighbours = None
+    if vectors_of is not None:
+        neighbours = Neighbours.nearest(vectors_of(lemmas.names), story_counts.contexts)
+    lift = PairLift(pairs, story_counts, neighbours)
+    selected = _select(pairs, lift, story_counts.contexts, max_triples, min_lift)
+    table = _Table(lemmas, vocabulary, pairs, lift)
+    held_out = _held_out(pairs, selected, lift, story_counts, table, min_lift)
+    triples = table.triples(selected)
+    if not triples:
+        raise ValueError(f"No triple reaches `min_lift`, {min_lift}: choose a smaller one, or give more edges.")
+    used = {triple[1] for rows in triples.values() for triple in rows}
+    names = [name for name in pairs.names if name in used]
+    statistics = {
+        "policy": POLICY,
+        "max_triples": max_triples,
+        "min_lift": min_lift,
+        "inverse": True,
+        "symmetric": True,
+        "multi_word": False,
+        "num_words": sum(map(len, lemmas.words)),
+        "num_unseen_words": sum(word not in vocabulary for word in triples),
+        **table_statistics(triples, {}, table.query_words(), counts=counts, relations=names),
+        **({"reading": asdict(report)} if report is not None else {}),
+    }
+    weights, forms = table.weights(triples), table.forms(triples)
+    return KnowledgeTable(names, max_triples, triples, table.concepts(), {}, statistics, weights, forms), held_out
+
+
+def _select(
+    pairs: LemmaPairs, lift: PairLift, contexts: np.ndarray, max_triples: int, min_lift: float
+) -> np.ndarray:
+    """Return positions of the pairs to keep, the best of a head first."""
+    candidates = np.flatnonzero(lift.lifts >= min_lift)
+    scores = lift.probabilities[candidates] * np.log(lift.lifts[candidates])
+    heads = pairs.heads[candidates]
+    # Ties go to the more frequent tail, which has the smaller number.
+    order = np.lexsort((pairs.tails[candidates], -scores, heads))
+    candidates, heads = candidates[order], heads[order]
+    places = np.arange(len(heads)) - np.searchsorted(heads, heads)
+    limits = np.where(contexts[heads] > 0, max_triples, min(max_triples, MAX_UNSEEN_TRIPLES))
+    return candidates[places < limits]
+
+
+def _held_out(
+    pairs: LemmaPairs,
+    selected: np.ndarray,
+    lift: PairLift,
+    counts: StoryCounts,
+    table: _Table,
+    min_lift: float,
+) -> HeldOutWeights:
+    kept = np.sort(selected)
+    tail_ids = table.tail_ids(pairs.tails[kept])
+    chunks = []
+    for stories, words, places in counts.occurrences(pairs.heads[kept], pairs.tails[kept]):
+        lifts = lift.without(stories, kept[places])
+        weights = np.where(lifts >= min_lift, np.log(np.maximum(lifts, 1e-12)), np.nan)
+        chunks.append((stories, words, tail_ids[places], weights.astype(np.float32)))
+    return HeldOutWeights(*(np.concatenate(parts) for parts in zip(*chunks, strict=True)))
+
+
+class _Table:
+    """Pairs of lemmas as triples of words."""
+
+    def __init__(self, lemmas: VocabularyLemmas, vocabulary: Mapping[str, int], pairs: LemmaPairs, lift: PairLift):
+        self._lemmas, self._vocabulary, self._pairs, self._lift = lemmas, vocabulary, pairs, lift
+        self._weights: dict[Triple, float] = {}
+
+    def tail_ids(self, tails: np.ndarray) -> np.ndarray:
+        return np.array([self._vocabulary[self._lemmas.word_of(tail)] for tail in tails.tolist()], dtype=np.int64)
+
+    def triples(self, selected: np.ndarray) -> dict[str, list[Triple]]:
+        """Return the triples of every word that retrieves one."""
+        by_head: dict[int, list[int]] = {}
+        for position in selected.tolist():
+            by_head.setdefault(int(self._pairs.heads[position]), []).append(position)
+        found: dict[str, list[Triple]] = {}
+        for lemma, positions in by_head.items():
+            for word in self._surface_words(lemma):
+                found.setdefault(word, [self._triple(position, lemma, word) for position in positions])
+        return found
+
+    def weights(self, triples: Mapping[str, list[Triple]]) -> dict[Triple, float]:
+        return {triple: self._weights[triple] for rows in triples.values() for triple in rows}
+
+    def forms(self, triples: Mapping[str, list[Triple]]) -> dict[str, list[str]]:
+        """Return the forms of all tails that have another one than themselves."""
+        tails = {triple[2] for rows in triples.values() for triple in rows}
+        found = {tail: self._forms_of(tail) for tail in tails}
+        return {tail: forms for tail, forms in found.items() if forms != [tail]}
+
+    def concepts(self) -> dict[str, list[str]]:
+        """Return the lemmas of words of the vocabulary that are not their own."""
+        names, words = self._lemmas.names, self._lemmas.words
+        return {word: [name] for name, forms in zip(names, words, strict=True) for word in forms if word != name}
+
+    def query_words(self) -> list[str]:
+        return [word for words in self._lemmas.words for word in words]
+
+    def _forms_of(self, tail: str) -> list[str]:
+        index = int(self._lemmas.of_word[self._vocabulary[tail]])
+        return list(dict.fromkeys([tail, *self._lemmas.words[index]]))[:_MAX_FORMS]
+
+    def _surface_words(self, lemma: int) -> list[str]:
+        """Return the words of a lemma: those of the vocabulary, and inflected forms that it lacks."""
+        name = self._lemmas.names[lemma]
+        others = [form for form in inflections(name) if self._lemmas.lemma(form) == name]
+        return [*self._lemmas.words[lemma], *(form for form in others if form not in self._vocabulary)]
+
+    def _triple(self, position: int, lemma: int, word: str) -> Triple:
+        name = self._lemmas.names[lemma]
+        is_known = word in self._vocabulary and name not in self._lemmas.words[lemma]
+        head = word if is_known else name
+        relation = self._pairs.names[int(self._pairs.relations[position])]
+        triple = (head, relation, self._lemmas.word_of(int(self._pairs.tails[position])))
+        self._weights[triple] = round(float(np.log(self._lift.lifts[position])), 4)
+        return triple
