@@ -32,7 +32,7 @@ from .options import DEFAULT_MIN_LIFT, EMBEDDED, STORY_LIFT, PrepareOptions
 from .report import read_report, split_statistics, write_report
 from .splits import find_leaks, split_stories
 from .stories import load_stories
-from .story_words import add_held_out_columns, story_words
+from .story_words import add_held_out_columns, find_names, story_words
 from .vocabulary import Vocabulary, build_vocabulary
 
 # Incremented when equal inputs give other files: directories of earlier versions are no cache hits then.
@@ -160,6 +160,7 @@ def _build_story_lift(
         edges,
         vocabulary.ids,
         story_words(train),
+        names=find_names(train, vocabulary),
         vectors_of=None if options.glove is None else partial(find_vectors, options.glove),
         counts=vocabulary.counts,
         relations=options.relations,

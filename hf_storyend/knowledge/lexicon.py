@@ -63,8 +63,8 @@ def content_lemma(word: str) -> str | None:
     """
     Return the one lemma of a lower-case content word, or None for function words, punctuation and numbers.
 
-    It is the likeliest noun or verb, the verb for forms in -ing and -ed (`running`: run, `excited`: excite), and else
-    the adjective or adverb (`happier`: happy).
+    It is the likeliest noun or verb, the verb for forms in -ing and -ed (`running`: run, `excited`: excite), the
+    singular for forms in -s (`games`: game), and else the adjective or adverb (`happier`: happy).
     """
     if not is_content_word(word):
         return None
@@ -75,8 +75,11 @@ def content_lemma(word: str) -> str | None:
         verbs = [verb for verb in readings.get("VERB", ()) if verb not in FUNCTION_WORDS]
         if verbs:
             return verbs[0]
-    others = [lemma for part in ("ADJ", "ADV") for lemma in readings.get(part, ())]
-    return next(iter(lemmas(word) or others), word)
+    found = list(lemmas(word)) or [lemma for part in ("ADJ", "ADV") for lemma in readings.get(part, ())]
+    if word.endswith("s") and word in found:
+        singular = [noun for noun in readings.get("NOUN", ()) if noun != word and noun not in FUNCTION_WORDS]
+        found = [*singular, *found]
+    return found[0] if found else word
 
 
 def inflections(lemma: str) -> tuple[str, ...]:

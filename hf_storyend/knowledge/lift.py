@@ -20,6 +20,8 @@ NEIGHBOUR_STORIES = 60.0  # k1
 RELATION_STORIES = 20.0  # k2
 # Pseudo-stories in which tails are as likely as anywhere, in the pool of neighbours.
 _POOL_STORIES = 10.0
+# Pseudo-stories in which the tail is expected at least, k0: rare tails need more pseudo-stories than k1 + k2.
+MIN_EXPECTED = 0.2
 _NUM_NEIGHBOURS = 8
 _MIN_NEIGHBOUR_STORIES = 150
 _MIN_COSINE = 0.35
@@ -125,8 +127,11 @@ class PairLift:
         has_pool = stories > 0
         near = (together - in_pool + _POOL_STORIES * tail_shares) / (stories - in_pool + _POOL_STORIES)
         near_stories = np.where(has_pool, NEIGHBOUR_STORIES, 0.0)
+        # Where far less than one story is expected, a single one is no evidence.
+        scale = np.maximum(1.0, MIN_EXPECTED / np.maximum((near_stories + RELATION_STORIES) * tail_shares, 1e-12))
         prior = near_stories * near + RELATION_STORIES * self._relation_lifts[pairs] * tail_shares
-        total = self._heads[pairs] - num_left_out + near_stories + RELATION_STORIES
+        prior *= scale
+        total = self._heads[pairs] - num_left_out + (near_stories + RELATION_STORIES) * scale
         probabilities = (self._together[pairs] - num_left_out + prior) / total
         lifts = np.where(tail_shares > 0, probabilities / np.maximum(tail_shares, 1e-12), 0.0)
         return probabilities, lifts

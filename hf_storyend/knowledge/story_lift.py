@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -20,6 +20,7 @@ POLICY = "story_lift"
 DEFAULT_MIN_LIFT = 1.5
 # Heads that no story has: what is known of them comes from their neighbours and relations only.
 MAX_UNSEEN_TRIPLES = 3
+UNSEEN_LIFT_RATIO = 2.0
 _MAX_FORMS = 12
 
 # Vectors of some words, [words, E], zero for those without one.
@@ -49,6 +50,7 @@ def build_story_lift_table(
     vocabulary: Mapping[str, int],
     stories: StoryWords,
     *,
+    names: Collection[str] = (),
     vectors_of: VectorsOf | None = None,
     counts: Mapping[str, int] | None = None,
     relations: Iterable[str] | None = None,
@@ -68,6 +70,7 @@ def build_story_lift_table(
         edges (`Iterable[Edge]`): As from `read_edges`; read once.
         vocabulary (`Mapping[str, int]`): Word ids by descending frequency. Special tokens, in `<...>`, are skipped.
         stories (`StoryWords`): Training stories.
+        names (`Collection[str]`, *optional*): Words that are names of persons, in lower case; they have no triples.
         vectors_of (`Callable`, *optional*):
             Word vectors: gets words and returns their vectors, [words, E], zero for words without one.
         counts (`Mapping[str, int]`, *optional*): Frequencies of words, for the statistics only.
@@ -81,7 +84,7 @@ def build_story_lift_table(
     """
     # Bad arguments are refused before edges are read, which can take minutes.
     KnowledgeTable(max_triples=max_triples)
-    lemmas = VocabularyLemmas(vocabulary)
+    lemmas = VocabularyLemmas(vocabulary, names)
     pairs = lemma_pairs(edges, lemmas, relation_names(relations))
     if not len(pairs):
         raise ValueError(
@@ -100,7 +103,7 @@ def build_story_lift_table(
     if not triples:
         raise ValueError(f"No triple reaches `min_lift`, {min_lift}: choose a smaller one, or give more edges.")
     used = {triple[1] for rows in triples.values() for triple in rows}
-    names = [name for name in pairs.names if name in used]
+    used_relations = [name for name in pairs.names if name in used]
     statistics = {
         "policy": POLICY,
         "max_triples": max_triples,
@@ -110,18 +113,22 @@ def build_story_lift_table(
         "multi_word": False,
         "num_words": sum(map(len, lemmas.words)),
         "num_unseen_words": sum(word not in vocabulary for word in triples),
-        **table_statistics(triples, {}, table.query_words(), counts=counts, relations=names),
+        **table_statistics(triples, {}, table.query_words(), counts=counts, relations=used_relations),
         **({"reading": asdict(report)} if report is not None else {}),
     }
     weights, forms = table.weights(triples), table.forms(triples)
-    return KnowledgeTable(names, max_triples, triples, table.concepts(), {}, statistics, weights, forms), held_out
+    built = KnowledgeTable(
+        used_relations, max_triples, triples, table.concepts(), statistics=statistics, weights=weights, forms=forms
+    )
+    return built, held_out
 
 
 def _select(
     pairs: LemmaPairs, lift: PairLift, contexts: np.ndarray, max_triples: int, min_lift: float
 ) -> np.ndarray:
     """Return positions of the pairs to keep, the best of a head first."""
-    candidates = np.flatnonzero(lift.lifts >= min_lift)
+    min_lifts = np.where(contexts[pairs.heads] > 0, min_lift, UNSEEN_LIFT_RATIO * min_lift)
+    candidates = np.flatnonzero(lift.lifts >= min_lifts)
     scores = lift.probabilities[candidates] * np.log(lift.lifts[candidates])
     heads = pairs.heads[candidates]
     # Ties go to the more frequent tail, which has the smaller number.

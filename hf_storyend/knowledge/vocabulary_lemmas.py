@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 
 import numpy as np
@@ -18,6 +19,10 @@ class VocabularyLemmas:
     """
     Content lemmas of a vocabulary, in lower case, numbered by descending frequency of their words.
 
+    Args:
+        vocabulary: Word ids by descending frequency. Special tokens, in `<...>`, are skipped.
+        names: Lower-case words that have no lemma because they are names.
+
     Attributes:
         names: The lemmas. `add` appends lemmas that no word of the vocabulary has.
         ids: Position of each lemma in `names`.
@@ -26,8 +31,8 @@ class VocabularyLemmas:
         num_in_vocabulary: Number of lemmas with a word.
     """
 
-    def __init__(self, vocabulary: Mapping[str, int]):
-        self._vocabulary = vocabulary
+    def __init__(self, vocabulary: Mapping[str, int], names: Collection[str] = ()):
+        self._vocabulary, self._names = vocabulary, frozenset(names)
         self._num_ids = 1 + max(vocabulary.values(), default=0)
         self.lemma = lru_cache(maxsize=1 << 18)(self._lemma)
         self.names: list[str] = []
@@ -61,11 +66,13 @@ class VocabularyLemmas:
 
     def _lemma(self, word: str) -> str | None:
         """Return the content lemma of a lower-case word, or the word itself if it is much more used than its verb."""
-        lemma = content_lemma(word)
+        lemma = content_lemma(word) if word not in self._names else None
         if lemma is None or lemma == word or not is_own_lemma(word):
             return lemma
-        rank = self._vocabulary.get(word, self._num_ids)
-        return word if self._vocabulary.get(lemma, self._num_ids) > _MAX_RANK_RATIO * rank else lemma
+        if word not in self._vocabulary:
+            return lemma
+        is_rare = self._vocabulary.get(lemma, math.inf) > _MAX_RANK_RATIO * self._vocabulary[word]
+        return word if is_rare else lemma
 
     def is_possible_head(self, lemma: str) -> bool:
         """Return whether a lemma is of the vocabulary or the dictionary: names that no story has are left out."""
