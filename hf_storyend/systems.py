@@ -1,4 +1,4 @@
-"""Registry of the systems that can be trained and compared: the paper's, and IE+MSA with a copy mechanism."""
+"""Registry of the systems that can be trained and compared: the paper's, and IE with a copy mechanism and more."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ class System:
         story_encoder: `"sequence"`, `"hierarchical"` or `"incremental"`.
         knowledge: `"graph_attention"`, `"contextual_attention"`, or None for no knowledge.
         copy: Whether the system has a copy mechanism.
+        tail_pointer: Whether words can come from the tails of triples.
         paper_name: Name in the paper's tables; None if the paper does not have the system.
     """
 
@@ -30,12 +31,18 @@ class System:
     story_encoder: str
     knowledge: str | None = None
     copy: bool = False
+    tail_pointer: bool = False
     paper_name: str | None = None
 
     @property
     def settings(self) -> dict[str, Any]:
         """Values of the model configuration that select this system."""
-        return {"story_encoder": self.story_encoder, "knowledge": self.knowledge, "copy": self.copy}
+        return {
+            "story_encoder": self.story_encoder,
+            "knowledge": self.knowledge,
+            "copy": self.copy,
+            "tail_pointer": self.tail_pointer,
+        }
 
 
 SYSTEMS: dict[str, System] = {
@@ -64,6 +71,29 @@ SYSTEMS: dict[str, System] = {
         System("ie-copy", "ie that copies words of the story", "incremental", copy=True),
         System("ie-msa-ga-copy", "ie-msa-ga that copies words of the story", "incremental", GRAPH, copy=True),
         System("ie-msa-ca-copy", "ie-msa-ca that copies words of the story", "incremental", CONTEXTUAL, copy=True),
+        System(
+            "ie-copy-tails",
+            "ie that copies words of the story and tails of its triples",
+            "incremental",
+            copy=True,
+            tail_pointer=True,
+        ),
+        System(
+            "ie-msa-ga-copy-tails",
+            "ie-msa-ga that copies words of the story and tails of its triples",
+            "incremental",
+            GRAPH,
+            copy=True,
+            tail_pointer=True,
+        ),
+        System(
+            "ie-msa-ca-copy-tails",
+            "ie-msa-ca that copies words of the story and tails of its triples",
+            "incremental",
+            CONTEXTUAL,
+            copy=True,
+            tail_pointer=True,
+        ),
     )
 }
 
@@ -76,8 +106,9 @@ def find_system(name: str) -> System:
 
 
 def match_tokenizer(tokenizer: IncrementalEncoderTokenizer, config: IncrementalEncoderConfig) -> None:
-    """Give a tokenizer the copy slots of a model: none unless the model has a copy mechanism."""
+    """Make a tokenizer return what a model reads: copy slots, and weights and forms of tails."""
     tokenizer.num_copy_slots = config.num_copy_slots if config.copy else 0
+    tokenizer.tail_pointer = config.tail_pointer
 
 
 def count_parameters(system: System, **sizes: Any) -> int:

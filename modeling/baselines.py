@@ -62,7 +62,7 @@ class SequenceEncoder(StoryEncoder):
         encoded = StoryEncoderOutput.from_parts(
             state,
             self.attention.project_memory(states.flatten(1, 2), inputs.word_mask.flatten(1)),
-            self.project_copies(states, inputs),
+            self.project_pointers(states, inputs),
             hidden_states=stack_hidden_states(sentences) if output_hidden_states else None,
             attentions=_no_attentions(inputs, None, like=states) if output_attentions else None,
         )
@@ -113,7 +113,7 @@ class HierarchicalEncoder(StoryEncoder):
         encoded = StoryEncoderOutput.from_parts(
             sentences.state,
             memory,
-            self.project_copies(both_levels, inputs),
+            self.project_pointers(both_levels, inputs),
             hidden_states=_hidden_states(words, sentences) if output_hidden_states else None,
             attentions=_no_attentions(inputs, triple_attention, like=states) if output_attentions else None,
         )

@@ -55,6 +55,8 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
         num_copy_slots (`int`, *optional*, defaults to 32):
             Out-of-vocabulary (OOV) words that one story can have ids for, if `copy`: they are numbered from
             `vocab_size` on, and logits of the next word have as many columns more.
+        tail_pointer (`bool`, *optional*, defaults to `False`):
+            Whether words can also come from the tails of the story's triples: see [`TailPointer`].
         encoder_loss_weight (`float`, *optional*, defaults to 1.0):
             Weight of the supervision on the context sentences, which only incremental encoding has; 0 switches it off.
         encoder_loss_sampling_ratio (`float`, *optional*, defaults to 1.0):
@@ -122,6 +124,7 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
     attend_empty_graphs: bool = True
     copy: bool = False
     num_copy_slots: int = 32
+    tail_pointer: bool = False
     encoder_loss_weight: float = 1.0
     encoder_loss_sampling_ratio: float = 1.0
     num_sampled_classes: int | None = None
@@ -218,6 +221,7 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
             ("recurrence_implementation", RECURRENCE_IMPLEMENTATIONS),
             ("attend_empty_graphs", (True, False)),
             ("copy", (True, False)),
+            ("tail_pointer", (True, False)),
         ):
             if getattr(self, name) not in choices:
                 allowed = ", ".join(map(repr, choices))
@@ -243,7 +247,8 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
 def _copy_settings(tokenizer) -> dict[str, int | bool]:
     # A tokenizer saved before words could be copied does not have the number.
     num_copy_slots = getattr(tokenizer, "num_copy_slots", 0)
-    return {"copy": True, "num_copy_slots": num_copy_slots} if num_copy_slots else {}
+    settings: dict[str, int | bool] = {"copy": True, "num_copy_slots": num_copy_slots} if num_copy_slots else {}
+    return {**settings, "tail_pointer": True} if getattr(tokenizer, "tail_pointer", False) else settings
 
 
 IncrementalEncoderConfig.register_for_auto_class()

@@ -68,20 +68,11 @@ class CopyMechanism(nn.Module):
         scores = upcast(outputs @ memory.keys.mT)
         return scores.masked_fill(~memory.mask.unsqueeze(1), torch.finfo(scores.dtype).min)
 
-    def combine_logits(
-        self, logits: torch.Tensor, outputs: torch.Tensor, memory: CopyMemory, num_slots: int
-    ) -> torch.Tensor:
-        """
-        Logits over vocabulary and OOV ids [B, T, V + slots] from those over the vocabulary and the outputs [B, T, D]
-        that they were made from.
-        """
-        return extend_logits(logits, self.score_positions(outputs, memory), memory.ids, num_slots)
-
 
 def extend_logits(logits: torch.Tensor, scores: torch.Tensor, ids: torch.Tensor, num_slots: int) -> torch.Tensor:
     """
-    Logits [B, T, V + slots] whose softmax is p(y), from psi_g [B, T, V], psi_c [B, T, M] and the words [B, M] at the
-    M places. A slot that no word of the story has gets minus infinity.
+    Logits [B, T, V + slots] whose softmax is p(y), from psi_g [B, T, V] and the scores [B, T, M] and words [B, M] of
+    the M entries beside the vocabulary. A slot that no word of the story has gets minus infinity.
     """
     num_words = logits.shape[2] + num_slots
     first = _first_positions(ids)
@@ -105,30 +96,44 @@ def merge_oov_logits(logits: torch.Tensor, vocab_size: int, unk_token_id: int) -
     return words.index_copy(-1, index, unknown)
 
 
-def copy_loss(
+# Words [B, M] that are offered beside the vocabulary, and their scores [B, T, M].
+Offers = tuple[torch.Tensor, torch.Tensor]
+
+
+def pointer_loss(
     outputs: torch.Tensor,
     labels: torch.Tensor,
     lm_head: nn.Module,
-    memory: CopyMemory,
+    places: Offers | None,
+    forms: Offers | None = None,
     softmax: SampledSoftmax | None = None,
 ) -> torch.Tensor:
     """
     Sum of -log p(label) over the labels [B, T] that are not ignored, from outputs [B, T, D]. Only outputs with a label
     reach `lm_head`, unless the graph is traced. With sampled classes, p is the label's share among them.
+
+    Args:
+        places: Words of the story and psi_c, if words can be copied.
+        forms: Forms of tails and psi_R, if there is a tail pointer: such a word's score is psi_g + psi_R.
     """
-    scores = CopyMechanism.score_positions(outputs, memory)
+    nothing = labels[:, :0], outputs[..., :0]
     stories = torch.arange(labels.shape[0], device=labels.device).repeat_interleave(labels.shape[1])
-    targets, outputs, scores = labels.flatten(), outputs.flatten(0, 1), scores.flatten(0, 1)
+    rows = [labels, outputs, (places or nothing)[1], (forms or nothing)[1]]
+    targets, outputs, scores, boosts = (tensor.flatten(0, 1) for tensor in rows)
     if is_eager_mode(labels):
         real = (targets != IGNORED).nonzero().squeeze(1)
-        targets, outputs, scores, stories = (
-            rows.index_select(0, real) for rows in (targets, outputs, scores, stories)
+        targets, outputs, scores, boosts, stories = (
+            tensor.index_select(0, real) for tensor in (targets, outputs, scores, boosts, stories)
         )
-    words = memory.ids.index_select(0, stories)
-    if softmax is None:
-        losses = -_log_likelihoods(upcast(lm_head(outputs)), scores, words == targets.unsqueeze(1), targets)
+    copied, offered = ((pair or nothing)[0].index_select(0, stories) for pair in (places, forms))
+    if softmax is not None:
+        losses = _sampled_losses(outputs, targets, lm_head, scores, copied, boosts, offered, softmax)
     else:
-        losses = _sampled_losses(outputs, targets, lm_head, scores, words, softmax)
+        logits = upcast(lm_head(outputs))
+        boosted = logits.gather(1, offered.clamp(min=0)) + boosts
+        words = torch.cat((copied, offered), dim=1)
+        scores = torch.cat((scores.to(logits.dtype), boosted), dim=1)
+        losses = -_log_likelihoods(logits, scores, words == targets.unsqueeze(1), targets)
     return losses.masked_fill(targets == IGNORED, 0.0).sum()
 
 
@@ -149,25 +154,49 @@ def _sampled_losses(
     targets: torch.Tensor,
     lm_head: nn.Module,
     scores: torch.Tensor,
-    words: torch.Tensor,
+    copied: torch.Tensor,
+    boosts: torch.Tensor,
+    offered: torch.Tensor,
     softmax: SampledSoftmax,
 ) -> torch.Tensor:
     """
-    -log p(target) [N] where only the target and the sampled classes can be generated or copied, from psi_c [N, M] and
-    the words [N, M] at the positions. An OOV id can always be copied: it is not among the classes to sample from.
+    -log p(target) [N] where only the target and the sampled classes can be generated, copied or pointed to, from psi_c
+    [N, M] and the words [N, M] at the places, psi_R [N, Q] and the forms [N, Q] of tails. An OOV id can always be
+    copied: it is not among the classes to sample from.
     """
-    num_words, lowest = len(softmax.log_expected_counts), torch.finfo(scores.dtype).min
-    is_target, is_oov = words == targets.unsqueeze(1), words >= num_words
-    known = words.clamp(0, num_words - 1)
+    num_words = len(softmax.log_expected_counts)
+    generated, sampled = softmax.logits(outputs, targets.clamp(0, num_words - 1), lm_head)
+    lowest = torch.finfo(sampled.dtype).min
+    generated = generated.masked_fill((targets >= num_words).unsqueeze(1), lowest)
+    is_target, is_oov = copied == targets.unsqueeze(1), copied >= num_words
+    known = copied.clamp(0, num_words - 1)
     # Padding has the lowest score already.
     counts = is_target | is_oov | softmax.contains(known)
     correction = softmax.log_expected_counts[known].masked_fill(is_oov, 0.0)
     scores = (scores - correction).masked_fill(~counts, lowest)
-    generated, sampled = softmax.logits(outputs, targets.clamp(0, num_words - 1), lm_head)
-    generated = generated.masked_fill((targets >= num_words).unsqueeze(1), lowest)
+    boosted, is_boosted_target = _sampled_boosts(generated, sampled, targets, boosts, offered, softmax)
+    scores = torch.cat((scores, boosted), dim=1)
     normalizer = torch.cat((generated, sampled, scores), dim=1).logsumexp(dim=1)
-    copied = scores.masked_fill(~is_target, lowest).logsumexp(dim=1)
-    return normalizer - torch.logaddexp(generated.squeeze(1), copied)
+    is_target = torch.cat((is_target, is_boosted_target), dim=1)
+    pointed = torch.cat((generated, scores.masked_fill(~is_target, lowest)), dim=1).logsumexp(dim=1)
+    return normalizer - pointed
+
+
+def _sampled_boosts(
+    generated: torch.Tensor,
+    sampled: torch.Tensor,
+    targets: torch.Tensor,
+    boosts: torch.Tensor,
+    offered: torch.Tensor,
+    softmax: SampledSoftmax,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Corrected psi_g + psi_R [N, Q] of the forms that are the target or sampled; and which are the target."""
+    lowest, known = torch.finfo(sampled.dtype).min, offered.clamp(min=0)
+    columns = torch.zeros_like(softmax.log_expected_counts, dtype=torch.long)
+    columns = columns.index_copy(0, softmax.ids, torch.arange(len(softmax.ids), device=columns.device))
+    is_target = offered == targets.unsqueeze(1)
+    scores = torch.where(is_target, generated, sampled.gather(1, columns[known])) + boosts
+    return scores.masked_fill(~is_target & ~softmax.contains(known), lowest), is_target
 
 
 def check_oov_labels(labels: torch.Tensor, memory: CopyMemory, vocab_size: int) -> None:

@@ -28,8 +28,9 @@ Shapes: B stories, K sentences, L words, N triples (of a word), J steps, T words
 E word vector, G graph vector, D hidden state, V vocabulary.
 
 The configuration chooses the system: `story_encoder` (this file's incremental encoder, or one of `baselines.py`),
-`knowledge` and `copy` (`copying.py`). `recurrence_implementation` chooses how a sentence is computed: `"eager"` is the
-loop in this file, `"fused"` the same as one operation (`fused_recurrence.py`), wherever it can be.
+`knowledge`, `copy` (`copying.py`) and `tail_pointer` (`tail_pointer.py`). `recurrence_implementation` chooses how a
+sentence is computed: `"eager"` is the loop in this file, `"fused"` the same as one operation
+(`fused_recurrence.py`), wherever it can be.
 
 With `prediction_vector="state"` the next word is predicted from the state s_t, as the paper's equations say. With
 `"attentional"` it is predicted from tanh(c(s_t) + W_d s_t), where the state *after* the step attends (Luong, Pham and
@@ -80,7 +81,7 @@ from transformers.modeling_outputs import Seq2SeqLMOutput
 from transformers.utils import ModelOutput
 
 from .configuration_incremental_encoder import IncrementalEncoderConfig
-from .copying import CopyMechanism, CopyMemory, check_oov_labels, copy_loss
+from .copying import CopyMechanism, CopyMemory, Offers, check_oov_labels, extend_logits, pointer_loss
 from .fused_recurrence import can_fuse, fused_recurrence
 from .loading import check_finite, check_shards, error_context, library_versions
 from .losses import (
@@ -93,7 +94,8 @@ from .losses import (
 )
 from .pipeline_incremental_encoder import CUSTOM_PIPELINES
 from .story_inputs import StoryInputs, check_prompts, check_target_ids, decoder_step_mask, prepare_story_inputs
-from .tensor_utils import PackedTokens, is_eager_mode, masked_softmax, weighted_sum
+from .tail_pointer import TailMemory, TailPointer, WordSources, boost_forms, form_scores, split_probabilities
+from .tensor_utils import PackedTokens, distinct_triples, is_eager_mode, masked_softmax, upcast, weighted_sum
 
 # State of all layers: a list of (hidden [B, D], cell [B, D]), the first layer first.
 LSTMState = list[tuple[torch.Tensor, torch.Tensor]]
@@ -290,21 +292,6 @@ class ContextualAttention(KnowledgeEncoder):
         return (scores @ states.unsqueeze(-1)).squeeze(-1)
 
 
-def distinct_triples(
-    triple_ids: torch.Tensor, triple_mask: torch.Tensor, num_relations: int, num_words: int
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Distinct triples [U, 3] and, for every position [...], the row of its triple; any row where there is none."""
-    if not is_eager_mode(triple_ids):
-        # The number of distinct triples depends on the data.
-        index = torch.arange(triple_mask.numel(), device=triple_ids.device)
-        return (triple_ids * triple_mask.unsqueeze(-1)).view(-1, 3), index.view(triple_mask.shape)
-    heads, relations, tails = triple_ids[triple_mask].unbind(-1)
-    keys, rows = torch.unique((heads * num_relations + relations) * num_words + tails, return_inverse=True)
-    index = torch.zeros_like(triple_mask, dtype=rows.dtype).masked_scatter_(triple_mask, rows)
-    pairs, tails = keys // num_words, keys % num_words
-    return torch.stack((pairs // num_relations, pairs % num_relations, tails), dim=-1), index
-
-
 def build_knowledge_encoder(config: IncrementalEncoderConfig) -> KnowledgeEncoder | None:
     encoders = {"graph_attention": GraphAttention, "contextual_attention": ContextualAttention}
     return None if config.knowledge is None else encoders[config.knowledge](config)
@@ -496,6 +483,9 @@ class StoryEncoderOutput(ModelOutput):
         copy_keys (`torch.Tensor` of shape `[B, K * L, D]`, *optional*), copy_vectors (`[B, K * L, E]`, *optional*),
         copy_ids (`[B, K * L]`, *optional*):
             If words can be copied: see [`CopyMemory`].
+        tail_keys (`torch.Tensor` of shape `[B, R, D]`, *optional*), tail_weights (`[B, R]`, *optional*),
+        tail_ids (`[B, R, F]`, *optional*), tail_positions (`[B, R]`, *optional*):
+            With a tail pointer: see [`TailMemory`].
         hidden_states (`tuple` of `[B, K, L + 1, E]` and then, for each layer, `[B, K, L + 1, D]`, *optional*):
             Word vectors and states of every step; step 0 reads the start symbol, step j word j.
         attentions (`tuple`, *optional*):
@@ -518,17 +508,30 @@ class StoryEncoderOutput(ModelOutput):
     copy_keys: torch.Tensor | None = None
     copy_vectors: torch.Tensor | None = None
     copy_ids: torch.Tensor | None = None
+    tail_keys: torch.Tensor | None = None
+    tail_weights: torch.Tensor | None = None
+    tail_ids: torch.Tensor | None = None
+    tail_positions: torch.Tensor | None = None
     hidden_states: tuple[torch.Tensor, ...] | None = None
     attentions: tuple[torch.Tensor, ...] | None = None
 
     @classmethod
     def from_parts(
-        cls, state: LSTMState, memory: AttentionMemory, copies: CopyMemory | None, **kwargs: Any
+        cls,
+        state: LSTMState,
+        memory: AttentionMemory,
+        pointers: tuple[CopyMemory | None, TailMemory | None],
+        **kwargs: Any,
     ) -> StoryEncoderOutput:
         state_hidden, state_cell = stack_state(state)
         attended = {item.name: getattr(memory, item.name) for item in fields(memory) if item.name != "states"}
-        copied = {} if copies is None else dict(zip(("copy_keys", "copy_vectors", "copy_ids"), copies, strict=True))
-        return cls(memory.states, state_hidden, state_cell, **attended, **copied, **kwargs)
+        named = {
+            f"{prefix}_{name}": tensor
+            for prefix, pointer in zip(("copy", "tail"), pointers, strict=True)
+            if pointer is not None
+            for name, tensor in pointer._asdict().items()
+        }
+        return cls(memory.states, state_hidden, state_cell, **attended, **named, **kwargs)
 
     @classmethod
     def from_tuple(cls, values: Sequence[Any]) -> StoryEncoderOutput:
@@ -565,6 +568,12 @@ class StoryEncoderOutput(ModelOutput):
     def copy_memory(self) -> CopyMemory | None:
         return None if self.copy_keys is None else CopyMemory(self.copy_keys, self.copy_vectors, self.copy_ids)
 
+    @property
+    def tail_memory(self) -> TailMemory | None:
+        if self.tail_keys is None:
+            return None
+        return TailMemory(self.tail_keys, self.tail_weights, self.tail_ids, self.tail_positions)
+
 
 class StoryEncoder(nn.Module):
     """
@@ -573,7 +582,7 @@ class StoryEncoder(nn.Module):
 
     Args:
         config: The model's configuration.
-        copy_size: Size of the states that words are copied by; that of hidden states by default.
+        copy_size: Size of the states that words and tails are pointed to by; that of hidden states by default.
     """
 
     # generate() asks the encoder for it.
@@ -587,7 +596,9 @@ class StoryEncoder(nn.Module):
         super().__init__()
         self.config = config
         self.embed_tokens = nn.Embedding(config.vocab_size, config.embedding_size)
-        self.copying = CopyMechanism(config, copy_size or config.hidden_size) if config.copy else None
+        copy_size = copy_size or config.hidden_size
+        self.copying = CopyMechanism(config, copy_size) if config.copy else None
+        self.tail_pointer = TailPointer(config, copy_size) if config.tail_pointer else None
 
     def forward(
         self,
@@ -596,11 +607,15 @@ class StoryEncoder(nn.Module):
         triple_ids: torch.Tensor | None = None,
         triple_mask: torch.Tensor | None = None,
         copy_ids: torch.Tensor | None = None,
+        triple_weights: torch.Tensor | None = None,
+        tail_form_ids: torch.Tensor | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
     ) -> StoryEncoderOutput | tuple:
-        inputs = prepare_story_inputs(self.config, input_ids, attention_mask, triple_ids, triple_mask, copy_ids)
+        inputs = prepare_story_inputs(
+            self.config, input_ids, attention_mask, triple_ids, triple_mask, copy_ids, triple_weights, tail_form_ids
+        )
         output, _ = self.encode(inputs, output_attentions, output_hidden_states)
         return output if return_dict is not False else output.to_tuple()
 
@@ -662,9 +677,16 @@ class StoryEncoder(nn.Module):
         step_mask = torch.cat((inputs.word_mask.any(dim=2, keepdim=True), inputs.word_mask), dim=2)
         return word_ids, step_mask
 
-    def project_copies(self, states: torch.Tensor, inputs: StoryInputs) -> CopyMemory | None:
-        """Memory for copying, if words can be copied, from states [B, K, L, C] at words."""
-        return None if self.copying is None else self.copying.project_memory(states, inputs.copy_ids, inputs.word_mask)
+    def project_pointers(
+        self, states: torch.Tensor, inputs: StoryInputs
+    ) -> tuple[CopyMemory | None, TailMemory | None]:
+        """Memories for copying words and for pointing to tails, as far as the model does, from states [B, K, L, C]."""
+        copies = tails = None
+        if self.copying is not None:
+            copies = self.copying.project_memory(states, inputs.copy_ids, inputs.word_mask)
+        if self.tail_pointer is not None:
+            tails = self.tail_pointer.project_memory(states, inputs, self.embed_tokens)
+        return copies, tails
 
 
 class IncrementalEncoder(StoryEncoder):
@@ -702,7 +724,7 @@ class IncrementalEncoder(StoryEncoder):
         encoded = StoryEncoderOutput.from_parts(
             state,
             memory,
-            self.project_copies(outputs[:, :, 1:], inputs),
+            self.project_pointers(outputs[:, :, 1:], inputs),
             hidden_states=stack_hidden_states(sentences) if output_hidden_states else None,
             attentions=_stack_attentions(sentences, triple_attentions) if output_attentions else None,
         )
@@ -874,7 +896,7 @@ class IncrementalEncoderPreTrainedModel(PreTrainedModel):
             init.normal_(module.weight, std=getattr(module, "init_std", module.in_features**-0.5))
             if module.bias is not None:
                 init.zeros_(module.bias)
-            if isinstance(module, GateLinear) and module.bias is not None:
+            if hasattr(module, "initial_bias") and module.bias is not None:
                 init.copy_(module.bias, module.initial_bias())
         elif isinstance(module, nn.GRUCell):
             for name, parameter in module.named_parameters():
@@ -922,6 +944,8 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         triple_ids: torch.LongTensor | None = None,
         triple_mask: torch.Tensor | None = None,
         copy_ids: torch.LongTensor | None = None,
+        triple_weights: torch.Tensor | None = None,
+        tail_form_ids: torch.LongTensor | None = None,
         decoder_input_ids: torch.LongTensor | None = None,
         decoder_attention_mask: torch.Tensor | None = None,
         labels: torch.LongTensor | None = None,
@@ -944,6 +968,11 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
                 If words can be copied: the ids under which the words of the story are copied, those of the vocabulary
                 or, for words that it lacks, slots from `config.vocab_size` on; `input_ids` unless given. Then
                 `labels` and `decoder_input_ids` may have the slots of their story.
+            triple_weights (`torch.Tensor` of shape `[B, K, L, N]`, *optional*):
+                With a tail pointer: how strongly a triple suggests its tail; 0 unless given.
+            tail_form_ids (`torch.LongTensor` of shape `[B, K, L, N, F]`, *optional*):
+                With a tail pointer: the words that each triple offers, `config.pad_token_id` elsewhere; its tail as it
+                stands unless given.
             decoder_input_ids (`torch.LongTensor` of shape `[B, T]`, *optional*):
                 What the decoder reads, the start symbol first; made from `labels` where those are given.
             decoder_attention_mask (`torch.Tensor` of shape `[B, T]`, *optional*):
@@ -965,7 +994,16 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
 
         encoder_loss = None
         if encoder_outputs is None:
-            inputs = prepare_story_inputs(self.config, input_ids, attention_mask, triple_ids, triple_mask, copy_ids)
+            inputs = prepare_story_inputs(
+                self.config,
+                input_ids,
+                attention_mask,
+                triple_ids,
+                triple_mask,
+                copy_ids,
+                triple_weights,
+                tail_form_ids,
+            )
             encoder_outputs, context_outputs = self.encoder.encode(inputs, output_attentions, output_hidden_states)
             if labels is not None and context_outputs is not None and self.config.encoder_loss_weight > 0:
                 encoder_loss = self._encoder_loss(context_outputs, inputs)
@@ -977,12 +1015,12 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         decoder_input_ids = self._decoder_inputs(decoder_input_ids, labels, encoder_outputs)
         step_mask = decoder_step_mask(decoder_input_ids, decoder_attention_mask, labels if is_shortened else None)
         ending, cache = self._decode(decoder_input_ids, step_mask, encoder_outputs, past_key_values)
-        copies, logits = encoder_outputs.copy_memory, None
+        logits = None
         if labels is None or not self.training:
-            logits = self._next_word_logits(ending.outputs, copies, step_mask)
+            logits = self._next_word_logits(ending.outputs, encoder_outputs, step_mask)
         attentions = ending.attention.unbind(dim=2) if output_attentions else ()
         output = EndingGenerationOutput(
-            **self._losses(ending.outputs, copies, logits, labels, encoder_loss, num_items_in_batch),
+            **self._losses(ending.outputs, encoder_outputs, logits, labels, encoder_loss, num_items_in_batch),
             logits=logits,
             past_key_values=cache if _given(use_cache, self.config.use_cache) else None,
             decoder_hidden_states=(ending.word_vectors, *ending.layer_states) if output_hidden_states else None,
@@ -1010,7 +1048,7 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         return SampledSoftmax.sample(num_words, num_classes, device)
 
     def _next_word_logits(
-        self, outputs: torch.Tensor, copies: CopyMemory | None, step_mask: torch.Tensor | None
+        self, outputs: torch.Tensor, encoded: StoryEncoderOutput, step_mask: torch.Tensor | None
     ) -> torch.Tensor:
         """
         Logits of the next word [B, T, V], or [B, T, V + slots] if words can be copied, from what it is predicted from
@@ -1018,9 +1056,46 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         """
         outputs = self.dropout(outputs)
         logits = self.lm_head(outputs)  # W_0 s_t + b_0
-        if copies is not None:
-            logits = self.encoder.copying.combine_logits(logits, outputs, copies, self.config.num_copy_slots)
+        places, forms = self._offers(outputs, encoded)
+        if forms is not None:
+            forms = forms[0], boost_forms(logits, *forms)
+        if offers := [pair for pair in (places, forms) if pair is not None]:
+            words, scores = zip(*offers, strict=True)
+            num_slots = self.config.num_output_words - self.config.vocab_size
+            logits = extend_logits(logits, torch.cat(scores, dim=2), torch.cat(words, dim=1), num_slots)
         return logits if step_mask is None else logits.masked_fill(~step_mask.unsqueeze(2), 0.0)
+
+    def _offers(self, outputs: torch.Tensor, encoded: StoryEncoderOutput) -> tuple[Offers | None, Offers | None]:
+        """Words of the story [B, M] and psi_c [B, T, M], then forms of tails [B, Q] and psi_R [B, T, Q]."""
+        copies, tails = encoded.copy_memory, encoded.tail_memory
+        places = forms = None
+        if copies is not None:
+            places = copies.ids, CopyMechanism.score_positions(outputs, copies)
+        if tails is not None:
+            scores = self.encoder.tail_pointer.score_triples(outputs, tails)
+            forms = tails.ids.flatten(1), form_scores(scores, tails.ids.unsqueeze(1))
+        return places, forms
+
+    @torch.no_grad()
+    def word_sources(self, labels: torch.LongTensor, **inputs: Any) -> WordSources:
+        """
+        Split the probability of each word of an ending exactly into what the vocabulary, the places of the story and
+        its triples contribute.
+
+        Args:
+            labels (`torch.LongTensor` of shape `[B, T]`): The endings, as in `forward`; all is 0 at ignored ones.
+            inputs: The story's tensors, as in `forward`.
+        """
+        story = prepare_story_inputs(self.config, **inputs)
+        encoded, _ = self.encoder.encode(story)
+        word_ids = self._decoder_inputs(None, labels, encoded)
+        ending, _ = self._decode(word_ids, decoder_step_mask(word_ids, None, labels), encoded, None)
+        outputs = self.dropout(ending.outputs)
+        logits = upcast(self.lm_head(outputs))
+        places, forms = self._offers(outputs, encoded)
+        if forms is not None:
+            forms = forms[0], boost_forms(logits, *forms)
+        return split_probabilities(logits, places, forms, encoded.tail_memory, labels, story.triple_mask.shape)
 
     def prepare_decoder_input_ids_from_labels(self, labels: torch.LongTensor) -> torch.LongTensor:
         """What the decoder reads to predict `labels`: the start symbol, then all but the last."""
@@ -1070,7 +1145,7 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
     def _losses(
         self,
         outputs: torch.Tensor,
-        copies: CopyMemory | None,
+        encoded: StoryEncoderOutput,
         logits: torch.Tensor | None,
         labels: torch.LongTensor | None,
         encoder_loss: torch.Tensor | None,
@@ -1086,10 +1161,11 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         softmax = self._sampled_softmax(outputs.device)
         if logits is not None:
             ending_loss = cross_entropy_sum(logits, labels)
-        elif copies is None:
+        elif encoded.copy_memory is None and encoded.tail_memory is None:
             ending_loss = projected_cross_entropy(outputs, labels, self.lm_head, self.dropout, softmax)
         else:
-            ending_loss = copy_loss(self.dropout(outputs), labels, self.lm_head, copies, softmax)
+            outputs = self.dropout(outputs)
+            ending_loss = pointer_loss(outputs, labels, self.lm_head, *self._offers(outputs, encoded), softmax)
         ending_loss = ending_loss / num_words
         if encoder_loss is None:
             return {"loss": ending_loss, "ending_loss": ending_loss}

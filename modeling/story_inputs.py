@@ -25,20 +25,25 @@ class StoryInputs:
     triple_ids: torch.Tensor  # [B, K, L, N, 3]
     triple_mask: torch.Tensor  # [B, K, L, N], true at triples
     copy_ids: torch.Tensor  # [B, K, L], the words as they can be copied
+    triple_weights: torch.Tensor  # [B, K, L, N]
+    tail_form_ids: torch.Tensor  # [B, K, L, N, F], words that triples offer, -1 elsewhere
 
 
 def prepare_story_inputs(
     config: IncrementalEncoderConfig,
     input_ids: torch.Tensor,
-    attention_mask: torch.Tensor | None,
-    triple_ids: torch.Tensor | None,
-    triple_mask: torch.Tensor | None,
+    attention_mask: torch.Tensor | None = None,
+    triple_ids: torch.Tensor | None = None,
+    triple_mask: torch.Tensor | None = None,
     copy_ids: torch.Tensor | None = None,
+    triple_weights: torch.Tensor | None = None,
+    tail_form_ids: torch.Tensor | None = None,
 ) -> StoryInputs:
     """
     Fill in what was left out and refuse what can't be right. Two-dimensional `input_ids` are one-sentence stories; a
     missing mask means that all is real; missing triples mean that nothing is known; without `copy_ids` words can be
-    copied under their own ids.
+    copied under their own ids; without `triple_weights` they are 0, and without `tail_form_ids` a triple offers its
+    tail as it stands.
     """
     if input_ids is None:
         raise ValueError("`input_ids` is missing: give the story's words as [stories, sentences, words].")
@@ -54,7 +59,9 @@ def prepare_story_inputs(
     # Whatever stands at padding, -100 included, is looked up as a harmless word.
     word_ids = input_ids.long().masked_fill(~word_mask, config.pad_token_id)
     copy_ids = word_ids if copy_ids is None or not config.copy else _copy_ids(input_ids, copy_ids)
-    inputs = StoryInputs(word_ids, word_mask, triple_ids.long(), triple_mask & word_mask.unsqueeze(-1), copy_ids)
+    weights, forms = _offered_tails(config, triple_ids, triple_weights, tail_form_ids)
+    triple_mask = triple_mask & word_mask.unsqueeze(-1)
+    inputs = StoryInputs(word_ids, word_mask, triple_ids.long(), triple_mask, copy_ids, weights, forms)
     _check_sizes(config, inputs)
     if is_eager_mode(input_ids):
         _check_values(config, inputs)
@@ -158,6 +165,28 @@ def _triples(
     return triple_ids, triple_mask.to(torch.bool)
 
 
+def _offered_tails(
+    config: IncrementalEncoderConfig,
+    triple_ids: torch.Tensor,
+    triple_weights: torch.Tensor | None,
+    tail_form_ids: torch.Tensor | None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    shape = triple_ids.shape[:-1]
+    if triple_weights is None:
+        triple_weights = torch.zeros(shape, device=triple_ids.device)
+    if tail_form_ids is None:
+        return triple_weights.reshape(shape), triple_ids[..., 2:].long()
+    _check_is_integer("tail_form_ids", tail_form_ids)
+    if tail_form_ids.numel() == 0 or tail_form_ids.numel() % shape.numel() or triple_weights.numel() != shape.numel():
+        raise ValueError(
+            f"`triple_weights` must be {tuple(shape)}, as `triple_ids` without its last dimension, and "
+            f"`tail_form_ids` have one dimension more; got {tuple(triple_weights.shape)} and "
+            f"{tuple(tail_form_ids.shape)}."
+        )
+    forms = tail_form_ids.long().reshape(*shape, -1)
+    return triple_weights.reshape(shape), forms.masked_fill(forms == config.pad_token_id, -1)
+
+
 def _check_sizes(config: IncrementalEncoderConfig, inputs: StoryInputs) -> None:
     _, num_sentences, num_words, num_triples = inputs.triple_mask.shape
     for name, what, size in (
@@ -187,12 +216,17 @@ def _check_values(config: IncrementalEncoderConfig, inputs: StoryInputs) -> None
         raise ValueError("`attention_mask` has a word behind padding: pad sentences on the right.")
     if config.copy:
         _check_copy_ids(config, inputs.word_ids[inputs.word_mask], inputs.copy_ids[inputs.word_mask])
-    if config.knowledge is None:
+    if config.knowledge is None and not config.tail_pointer:
         return
     heads, relations, tails = inputs.triple_ids[inputs.triple_mask].unbind(-1)
     _check_range("triple_ids[..., 0] (head)", heads, config.vocab_size, "`config.vocab_size`")
     _check_range("triple_ids[..., 1] (relation)", relations, config.num_relations, "`config.num_relations`")
     _check_range("triple_ids[..., 2] (tail)", tails, config.vocab_size, "`config.vocab_size`")
+    if config.tail_pointer:
+        forms = inputs.tail_form_ids[inputs.triple_mask]
+        _check_range("tail_form_ids", forms[forms != -1], config.vocab_size, "`config.vocab_size`")
+        if not inputs.triple_weights[inputs.triple_mask].isfinite().all():
+            raise ValueError("`triple_weights` holds a number that is not finite.")
 
 
 def _check_copy_ids(config: IncrementalEncoderConfig, words: torch.Tensor, copies: torch.Tensor) -> None:

@@ -36,6 +36,21 @@ def upcast(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
 
 
+def distinct_triples(
+    triple_ids: torch.Tensor, triple_mask: torch.Tensor, num_relations: int, num_words: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Distinct triples [U, 3] and, for every position [...], the row of its triple; any row where there is none."""
+    if not is_eager_mode(triple_ids):
+        # The number of distinct triples depends on the data.
+        index = torch.arange(triple_mask.numel(), device=triple_ids.device)
+        return (triple_ids * triple_mask.unsqueeze(-1)).view(-1, 3), index.view(triple_mask.shape)
+    heads, relations, tails = triple_ids[triple_mask].unbind(-1)
+    keys, rows = torch.unique((heads * num_relations + relations) * num_words + tails, return_inverse=True)
+    index = torch.zeros_like(triple_mask, dtype=rows.dtype).masked_scatter_(triple_mask, rows)
+    pairs, tails = keys // num_words, keys % num_words
+    return torch.stack((pairs // num_relations, pairs % num_relations, tails), dim=-1), index
+
+
 def is_unmodified(module: nn.Module, expected: type[nn.Module]) -> bool:
     """
     True unless hooks, adapters or quantisation change what calling the module does, so that a fast path may read its

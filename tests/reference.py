@@ -9,13 +9,13 @@ Everything is made of plain tensor operations on a dict of named weights, so tha
   of the step before.
 - HLSTM: an LSTM over the words of each sentence, one over the sentences, attention to both levels; with GA or CA also
   to the graphs of all words.
-- Copying (CopyNet), with any of the encoders.
+- Copying (CopyNet), with any of the encoders, and pointing to the tails of triples.
 - With weights of an attentional vector, words are predicted from it, and sentences of IE attend to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -382,11 +382,50 @@ def selective_read(weights: Weights, word: int, copies: Copies) -> Tensor:
     return weights["copying.reader.weight"] @ (sum(found[1:], found[0]) / len(found))
 
 
-def copy_probabilities(weights: Weights, logits: Tensor, s: Tensor, copies: Copies) -> Tensor:
-    """p(y) = (exp psi_g(y) + sum_m exp psi_c(m)) / Z over V + slots."""
-    masses = list(torch.exp(logits).unbind()) + [logits.new_zeros(()) for _ in range(copies.num_slots)]
-    for x, h in zip(copies.ids, copies.states, strict=True):
+@dataclass
+class Tails:
+    """The triples of a story that a word can come from, each with the encoder's output at its head."""
+
+    triples: list[Triple]
+    states: list[Tensor]
+    weights: list[float]
+    forms: list[list[int]]  # the words that each triple offers
+    story: set[int]  # words that are not offered
+
+
+def tail_score(weights: Weights, s: Tensor, tails: Tails, place: int) -> Tensor:
+    """psi_R = s . tanh(W_t [e(h) ; e(r) ; e(t)] + b_t + W_u h_m) / sqrt(D) + g_0(s) + g_1(s) w_R."""
+    e, r = weights["embed_tokens.weight"], weights["tail_pointer.embed_relations.weight"]
+    head, relation, tail = tails.triples[place]
+    elements = torch.cat([e[head], r[relation], e[tail]])
+    key = weights["tail_pointer.triple_projection.weight"] @ elements
+    key = key + weights["tail_pointer.triple_projection.bias"]
+    key = torch.tanh(key + weights["tail_pointer.state_projection.weight"] @ tails.states[place])
+    g = weights["tail_pointer.gate.weight"] @ s + weights["tail_pointer.gate.bias"]
+    return s @ key / len(s) ** 0.5 + g[0] + g[1] * tails.weights[place]
+
+
+def tail_masses(weights: Weights, logits: Tensor, s: Tensor, tails: Tails) -> list[list[tuple[int, Tensor]]]:
+    """Of each triple, the words it offers and exp(psi_g + psi_R)."""
+    return [
+        [
+            (form, torch.exp(logits[form] + tail_score(weights, s, tails, place)))
+            for form in forms
+            if form not in tails.story
+        ]
+        for place, forms in enumerate(tails.forms)
+    ]
+
+
+def probabilities(weights: Weights, logits: Tensor, s: Tensor, copies: Copies | None, tails: Tails | None) -> Tensor:
+    """p(y) over V, or V + slots: what the vocabulary, the places of the story and the triples give to each word."""
+    num_slots = 0 if copies is None else copies.num_slots
+    masses = list(torch.exp(logits).unbind()) + [logits.new_zeros(()) for _ in range(num_slots)]
+    for x, h in [] if copies is None else zip(copies.ids, copies.states, strict=True):
         masses[x] = masses[x] + torch.exp(s @ torch.tanh(weights["copying.scorer.weight"] @ h))
+    for offers in [] if tails is None else tail_masses(weights, logits, s, tails):
+        for form, mass in offers:
+            masses[form] = masses[form] + mass
     masses = torch.stack(masses)
     return masses / masses.sum()
 
@@ -397,6 +436,7 @@ def run_ending(
     story: EncodedStory,
     ending: list[int],
     copies: Copies | None,
+    tails: Tails | None = None,
     *,
     start_id: int,
     unk_id: int,
@@ -417,7 +457,7 @@ def run_ending(
             c, alpha, beta = CONTEXTS[encoder](weights, s, story)
             s = torch.tanh(c + weights["attentional.weight"] @ s)
         logits = output_logits(weights, s)
-        p = torch.softmax(logits, dim=0) if copies is None else copy_probabilities(weights, logits, s, copies)
+        p = probabilities(weights, logits, s, copies, tails)
         result.logits.append(logits)
         result.probabilities.append(p)
         result.attention.append(alpha)
@@ -455,8 +495,13 @@ def run_system(
     unk_id: int,
     attend_empty_graphs: bool = True,
     encoder_loss_weight: float = 1.0,
+    triple_weight: Callable[[Triple], float] | None = None,
+    tail_forms: Callable[[int], list[int]] | None = None,
 ) -> tuple[ReferenceLoss, list[ReferenceEnding]]:
-    """Losses and endings of a batch of stories; `num_slots` None for a system without copying."""
+    """
+    Losses and endings of a batch of stories; `num_slots` None for a system without copying, `tail_forms` for one
+    without a tail pointer.
+    """
     if knowledge not in (GRAPH_ATTENTION, CONTEXTUAL_ATTENTION, None):
         raise ValueError(f"unknown knowledge: {knowledge!r}")
     endings = []
@@ -472,7 +517,18 @@ def run_system(
         if num_slots is not None:
             ids = [x for sentence in copied_words for x in sentence]
             copies = Copies(ids, copy_states(encoder, encoded), num_slots)
-        endings.append(run_ending(weights, encoder, encoded, ending, copies, start_id=start_id, unk_id=unk_id))
+        tails = None
+        if tail_forms is not None:
+            places = zip([graph for rows in graphs for graph in rows], copy_states(encoder, encoded), strict=True)
+            found = [(triple, h) for graph, h in places for triple in graph]
+            tails = Tails(
+                [triple for triple, _ in found],
+                [h for _, h in found],
+                [triple_weight(triple) for triple, _ in found],
+                [tail_forms(triple[2]) for triple, _ in found],
+                {x for sentence in sentences for x in sentence},
+            )
+        endings.append(run_ending(weights, encoder, encoded, ending, copies, tails, start_id=start_id, unk_id=unk_id))
     num_targets = sum(len(ending) for _, _, ending, _ in stories)
     ending_loss = sum(ending.phi_de for ending in endings) / num_targets
     if encoder != "incremental":

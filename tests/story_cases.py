@@ -15,6 +15,7 @@ NUM_WORDS, NUM_RELATIONS, NUM_SLOTS = 23, 4, 4
 UNKNOWN, PADDING, START, END = range(4)
 INCREMENTAL = [name for name, system in SYSTEMS.items() if system.story_encoder == "incremental"]
 KNOWING = [name for name, system in SYSTEMS.items() if system.knowledge]
+TAIL_POINTING = [name for name, system in SYSTEMS.items() if system.tail_pointer]
 COPYING = [name for name, system in SYSTEMS.items() if system.copy]
 
 
@@ -82,6 +83,8 @@ def as_tensors(
         "attention_mask": torch.zeros(shape, dtype=torch.long),
         "triple_ids": torch.full((*shape, num_triples, 3), -1),
         "triple_mask": torch.zeros((*shape, num_triples), dtype=torch.long),
+        "triple_weights": torch.full((*shape, num_triples), torch.nan),
+        "tail_form_ids": torch.full((*shape, num_triples, 2), PADDING),
         "labels": torch.full((len(stories), max(len(story[2]) for story in stories)), -100),
     }
     if len(stories[0]) == 4:
@@ -97,7 +100,21 @@ def as_tensors(
                 for n, triple in enumerate(graph):
                     batch["triple_ids"][b, i, j, n] = torch.tensor(triple)
                     batch["triple_mask"][b, i, j, n] = 1
+                    batch["triple_weights"][b, i, j, n] = triple_weight(triple)
+                    forms = tail_forms(triple[2])
+                    batch["tail_form_ids"][b, i, j, n, : len(forms)] = torch.tensor(forms)
     return batch
+
+
+def triple_weight(triple: tuple[int, int, int]) -> float:
+    """A weight for every triple, some of them negative."""
+    head, relation, tail = triple
+    return ((7 * head + 3 * relation + tail) % 9 - 3) / 4
+
+
+def tail_forms(tail: int) -> list[int]:
+    """The words that a triple with this tail offers: itself and, for every other one, a second."""
+    return [tail] if tail % 2 else [tail, 4 + (5 * tail + 1) % (NUM_WORDS - 4)]
 
 
 def batch_for(name: str, seed: int, num_stories: int = 3, **sizes: int) -> dict[str, torch.Tensor]:

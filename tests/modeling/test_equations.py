@@ -18,8 +18,10 @@ from story_cases import (
     batch_for,
     random_stories,
     stories_for,
+    tail_forms,
     tiny_model,
     tiny_system,
+    triple_weight,
 )
 
 from hf_storyend.systems import SYSTEMS
@@ -50,6 +52,8 @@ def run_both(name, seed, *, is_training=False, empty=True, weight=1.0, **setting
         unk_id=UNKNOWN,
         attend_empty_graphs=empty,
         encoder_loss_weight=weight,
+        triple_weight=triple_weight,
+        tail_forms=tail_forms if system.tail_pointer else None,
     )
     losses.loss.backward()
     return stories, model, output, weights, losses, endings

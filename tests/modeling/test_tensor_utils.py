@@ -7,9 +7,9 @@ import torch
 from story_cases import as_tensors, context_of, random_stories, tiny_model
 from torch import nn
 
-from hf_storyend.modeling.modeling_incremental_encoder import distinct_triples
 from hf_storyend.modeling.tensor_utils import (
     PackedTokens,
+    distinct_triples,
     is_eager_mode,
     is_unmodified,
     masked_softmax,
