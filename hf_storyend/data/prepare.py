@@ -18,6 +18,7 @@ from ..files import atomic_directory, file_digest, file_lock
 from ..knowledge.build import build_knowledge_table
 from ..knowledge.conceptnet import read_edges
 from ..knowledge.edges import Edge, ReadReport
+from ..knowledge.reach import measure_reach
 from ..knowledge.story_lift import HeldOutWeights, build_story_lift_table
 from ..modeling import (
     IncrementalEncoderConfig,
@@ -36,7 +37,7 @@ from .story_words import add_held_out_columns, find_names, story_words
 from .vocabulary import Vocabulary, build_vocabulary
 
 # Incremented when equal inputs give other files: directories of earlier versions are no cache hits then.
-_FORMAT = 2
+_FORMAT = 3
 _DEFAULT_EMBEDDING_SIZE = 200
 
 
@@ -103,6 +104,9 @@ def _write(options: PrepareOptions, folder: Path) -> dict[str, Any]:
         tokenised["train"] = add_held_out_columns(tokenised["train"], held_out)
     else:
         tokenizer.knowledge = _build_knowledge(options, vocabulary)
+    if len(tokenizer.knowledge) and "validation" in stories:
+        rows = stories["validation"]
+        tokenizer.knowledge.statistics["reach"] = measure_reach(tokenizer, rows["context"][:], rows["ending"][:])
     model = build_initial_model(tokenizer, options, vectors)
     tokenizer.save_pretrained(folder)
     model.save_pretrained(folder)

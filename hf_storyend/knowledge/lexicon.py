@@ -82,10 +82,11 @@ def content_lemma(word: str) -> str | None:
     return found[0] if found else word
 
 
-def inflections(lemma: str) -> tuple[str, ...]:
+def inflections(lemma: str, with_verb_forms: bool = True) -> tuple[str, ...]:
     """Return the inflected forms of a noun or verb that the dictionary has, the lemma first."""
+    tags = "NV" if with_verb_forms else "N"
     forms = _lemminflect().getAllInflections(lemma)
-    inflected = [form for tag, found in forms.items() if tag[0] in "NV" for form in found]
+    inflected = [form for tag, found in forms.items() if tag[0] in tags for form in found]
     return tuple(dict.fromkeys([lemma, *inflected]))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..modeling.knowledge_table import KnowledgeTable, Triple
 from .edges import Edge, ReadReport, relation_names
 from .lemma_pairs import LemmaPairs, lemma_pairs
-from .lexicon import inflections
+from .lexicon import inflections, is_own_lemma
 from .lift import Neighbours, PairLift
 from .statistics import table_statistics
 from .story_counts import StoryCounts, StoryWords
@@ -201,9 +201,11 @@ class _Table:
 
     def _surface_words(self, lemma: int) -> list[str]:
         """Return the words of a lemma: those of the vocabulary, and inflected forms that it lacks."""
-        name = self._lemmas.names[lemma]
-        others = [form for form in inflections(name) if self._lemmas.lemma(form) == name]
-        return [*self._lemmas.words[lemma], *(form for form in others if form not in self._vocabulary)]
+        name, words = self._lemmas.names[lemma], self._lemmas.words[lemma]
+        # Dictionaries have verbs that stories do not use: `to sheet`, `to candle`.
+        is_verb = not words or any(word.endswith(("ed", "ing")) for word in words) or not is_own_lemma(name)
+        others = [form for form in inflections(name, is_verb) if self._lemmas.lemma(form) == name]
+        return [*words, *(form for form in others if form not in self._vocabulary)]
 
     def _triple(self, position: int, lemma: int, word: str) -> Triple:
         name = self._lemmas.names[lemma]

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import pytest
 
-from hf_storyend.data.options import POLICIES, PrepareOptions
+from hf_storyend.data.options import POLICIES, STORY_LIFT, PrepareOptions
 from hf_storyend.knowledge.selection import Policy
 
 
@@ -41,7 +41,7 @@ def test_content_is_what_determines_the_result():
         ("num_train", 0, "`num_train` must be a whole number"),
         ("num_proc", 0, "`num_proc` must be a whole number"),
         ("vocab_size", 4, "`vocab_size` must be a whole number of at least 5; got 4"),
-        ("policy", "best", "`policy` must be one of 'weight', 'tail_frequency', 'weight_and_frequency'; got 'best'"),
+        ("policy", "best", "`policy` must be one of 'weight', 'tail_frequency', 'weight_and_frequency', 'story_lift'; got 'best'"),
         ("knowledge", "graph", "`knowledge` must be one of 'graph_attention'.*got 'graph'"),
     ],
 )
@@ -63,7 +63,7 @@ def test_embedded_triples_have_no_weights():
 
 
 def test_policies_are_those_of_the_selection():
-    assert get_args(Policy) == POLICIES
+    assert (*get_args(Policy), STORY_LIFT) == POLICIES
 
 
 def test_options_import_no_heavy_library():
