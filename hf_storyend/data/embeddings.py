@@ -136,7 +136,7 @@ def _matrix(vectors: Mapping[int, list[float]], num_rows: int, seed: int) -> tor
 
 
 def find_vectors(path: str | Path, words: Sequence[str]) -> np.ndarray:
-    """Return the vectors of words, [words, E], zero for those that the file lacks; of duplicates, the first is used."""
+    """Return the vectors of words, [words, E]: zero if the file lacks a word, the first if it has several."""
     places = {word.encode(): place for place, word in enumerate(words)}
     dimension, vectors = read_vectors(path, places)
     found = np.zeros((len(words), dimension), dtype=np.float32)

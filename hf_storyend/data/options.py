@@ -6,13 +6,12 @@ import os
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from ..knowledge.selection import DEFAULT_MIN_LIFT, STORY_LIFT
 from ..options import check_at_least, option
 
 EMBEDDED = "embedded"
 KNOWLEDGE_ENCODERS = ("graph_attention", "contextual_attention")
-STORY_LIFT = "story_lift"
 POLICIES = ("weight", "tail_frequency", "weight_and_frequency", STORY_LIFT)
-DEFAULT_MIN_LIFT = 1.5
 
 _STORIES, _KNOWLEDGE, _MODEL = "Stories and vocabulary", "Knowledge", "Model"
 # What these change is where and how fast the result is written, not the result.
@@ -56,8 +55,8 @@ class PrepareOptions:
     max_triples: int = option(10, "Maximum number of triples per token.", group=_KNOWLEDGE)
     policy: Literal["weight", "tail_frequency", "weight_and_frequency", "story_lift"] = option(
         "weight_and_frequency",
-        "Selection of the triples of a token: by ConceptNet's weight, by frequency of the tail, by both, or by how much "
-        "likelier the tail is in the endings of training stories that have the head.",
+        "Selection of the triples of a token: by ConceptNet's weight, by frequency of the tail, by both, or by how "
+        "much likelier the tail is in the endings of training stories that have the head (`story_lift`).",
         group=_KNOWLEDGE,
     )
     min_lift: float | None = option(
@@ -133,7 +132,7 @@ class PrepareOptions:
             if getattr(self, name):
                 raise ValueError(f"`{name}` has no effect with the policy `{STORY_LIFT}`: {reason}.")
         if not self.conceptnet and self.stories != EMBEDDED:
-            raise ValueError(f"The policy `{STORY_LIFT}` selects triples, and there are none: give `conceptnet` files.")
+            raise ValueError(f"`policy` is `{STORY_LIFT}`, but there are no triples: give `conceptnet` files.")
 
 
 def _check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:

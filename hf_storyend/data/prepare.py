@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from datasets import Dataset, DatasetDict
@@ -19,6 +19,7 @@ from ..knowledge.build import build_knowledge_table
 from ..knowledge.conceptnet import read_edges
 from ..knowledge.edges import Edge, ReadReport
 from ..knowledge.reach import measure_reach
+from ..knowledge.selection import DEFAULT_MIN_LIFT, STORY_LIFT, Policy
 from ..knowledge.story_lift import HeldOutWeights, build_story_lift_table
 from ..modeling import (
     IncrementalEncoderConfig,
@@ -29,7 +30,7 @@ from ..modeling import (
 from .batching import tokenise_stories
 from .embedded import embedded_edges
 from .embeddings import WordVectors, find_vectors, load_word_vectors
-from .options import DEFAULT_MIN_LIFT, EMBEDDED, STORY_LIFT, PrepareOptions
+from .options import EMBEDDED, PrepareOptions
 from .report import read_report, split_statistics, write_report
 from .splits import find_leaks, split_stories
 from .stories import load_stories
@@ -184,7 +185,7 @@ def _build_knowledge(options: PrepareOptions, vocabulary: Vocabulary) -> Knowled
         counts=vocabulary.counts,
         relations=options.relations,
         max_triples=options.max_triples,
-        policy=options.policy,
+        policy=cast(Policy, options.policy),
         inverse=options.inverse,
         symmetric=options.symmetric,
         multi_word=options.multi_word,

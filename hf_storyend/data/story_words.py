@@ -25,9 +25,7 @@ def story_words(tokenised: Dataset) -> StoryWords:
     ending_stories = np.repeat(stories, _lengths(endings))
     context_words, ending_words = contexts.flatten().flatten().to_numpy(), endings.flatten().to_numpy()
     is_last = np.diff(ending_stories, append=len(tokenised)) > 0
-    return StoryWords(
-        len(tokenised), context_stories, context_words, ending_stories[~is_last], ending_words[~is_last]
-    )
+    return StoryWords(len(tokenised), context_stories, context_words, ending_stories[~is_last], ending_words[~is_last])
 
 
 def find_names(tokenised: Dataset, vocabulary: Vocabulary) -> list[str]:

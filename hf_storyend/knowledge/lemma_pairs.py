@@ -33,9 +33,7 @@ class LemmaPairs:
         return len(self.heads)
 
 
-def lemma_pairs(
-    edges: Iterable[Edge], lemmas: VocabularyLemmas, relations: Iterable[str] | None = None
-) -> LemmaPairs:
+def lemma_pairs(edges: Iterable[Edge], lemmas: VocabularyLemmas, relations: Iterable[str] | None = None) -> LemmaPairs:
     """
     Return all pairs of a lemma at one end of an edge and a lemma of the vocabulary at its other end.
 

@@ -4,7 +4,9 @@ Lift: how many times likelier a word is in an ending if another one stands in th
     p(t|h) = (n + k1 p_near(t|h) + k2 lift_r p(t)) / (n_h + k1 + k2),    lift = p(t|h) / p(t),    p(t) = n_t / N
 
 n counts stories with h in the context and t new in the ending, n_h those with h, n_t those with t. p_near is the same
-share pooled over the heads whose word vectors are nearest, lift_r the mean lift of the relation's pairs.
+share pooled over the heads whose word vectors are nearest, lift_r the mean lift of the relation's pairs. k1 and k2 are
+numbers of pseudo-stories. For rare tails, of which they would expect fewer than k0 = `MIN_EXPECTED`, both are scaled
+up to expect as many: one story is little evidence then.
 """
 
 from __future__ import annotations
@@ -18,10 +20,9 @@ from .story_counts import StoryCounts
 
 NEIGHBOUR_STORIES = 60.0  # k1
 RELATION_STORIES = 20.0  # k2
+MIN_EXPECTED = 0.2  # k0
 # Pseudo-stories in which tails are as likely as anywhere, in the pool of neighbours.
 _POOL_STORIES = 10.0
-# Pseudo-stories in which the tail is expected at least, k0: rare tails need more pseudo-stories than k1 + k2.
-MIN_EXPECTED = 0.2
 _NUM_NEIGHBOURS = 8
 _MIN_NEIGHBOUR_STORIES = 150
 _MIN_COSINE = 0.35
@@ -121,17 +122,15 @@ class PairLift:
         self, pairs: np.ndarray, num_left_out: float = 0.0, in_pool: np.ndarray | float = 0.0
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return p(t|h) and the lift, with `num_left_out` stories less, of which the pool counts `in_pool`."""
-        num_stories = max(self._counts.num_stories - num_left_out, 1.0)
-        tail_shares = (self._tails[pairs] - num_left_out) / num_stories
+        tail_shares = (self._tails[pairs] - num_left_out) / max(self._counts.num_stories - num_left_out, 1.0)
         together, stories = (part[pairs] for part in self._pool)
         has_pool = stories > 0
         near = (together - in_pool + _POOL_STORIES * tail_shares) / (stories - in_pool + _POOL_STORIES)
         near_stories = np.where(has_pool, NEIGHBOUR_STORIES, 0.0)
-        # Where far less than one story is expected, a single one is no evidence.
-        scale = np.maximum(1.0, MIN_EXPECTED / np.maximum((near_stories + RELATION_STORIES) * tail_shares, 1e-12))
+        pseudo_stories = near_stories + RELATION_STORIES
+        scale = np.maximum(1.0, MIN_EXPECTED / np.maximum(pseudo_stories * tail_shares, 1e-12))
         prior = near_stories * near + RELATION_STORIES * self._relation_lifts[pairs] * tail_shares
-        prior *= scale
-        total = self._heads[pairs] - num_left_out + (near_stories + RELATION_STORIES) * scale
-        probabilities = (self._together[pairs] - num_left_out + prior) / total
+        num_stories = self._heads[pairs] - num_left_out + scale * pseudo_stories
+        probabilities = (self._together[pairs] - num_left_out + scale * prior) / num_stories
         lifts = np.where(tail_shares > 0, probabilities / np.maximum(tail_shares, 1e-12), 0.0)
         return probabilities, lifts

@@ -56,5 +56,5 @@ def is_external(relation: str) -> bool:
 
 
 def telling_order(relation: str) -> tuple[int, str]:
-    """Return a sort key: the most telling relation has the smallest, relations not of ConceptNet come before `_LAST`."""
+    """Return a sort key: the most telling relation is first, those of other sources come before `_LAST`."""
     return _ORDER.get(relation, len(_ORDER)), relation

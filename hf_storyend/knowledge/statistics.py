@@ -66,13 +66,13 @@ def describe_statistics(statistics: Mapping[str, Any]) -> str:
     """Return the statistics of a table in a few lines of text."""
     lines = [
         f"{statistics['num_triples']:,} triples for {statistics['num_covered_words']:,} of "
-        f"{statistics['num_words'] + statistics.get('num_unseen_words', 0):,} words, {statistics['num_query_words']:,} of which can be nouns or verbs",
+        f"{statistics['num_words']:,} words, {statistics['num_query_words']:,} of which can be nouns or verbs",
         f"{statistics['triples_per_covered_word']:.1f} triples per word that has any, "
         f"{statistics['triples_per_query_word']:.1f} per noun or verb, "
         f"{statistics['most_triples_of_a_word']} at most (policy: {statistics['policy']})",
     ]
     if "num_unseen_words" in statistics:
-        lines.append(f"{statistics['num_unseen_words']:,} of the words are out of the vocabulary")
+        lines.append(f"{statistics['num_unseen_words']:,} of these words are out of the vocabulary")
     if "triples_per_running_word" in statistics:
         lines.append(
             f"{statistics['triples_per_running_word']:.1f} triples per running word; "

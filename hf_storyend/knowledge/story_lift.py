@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
@@ -12,12 +13,11 @@ from .edges import Edge, ReadReport, relation_names
 from .lemma_pairs import LemmaPairs, lemma_pairs
 from .lexicon import inflections, is_own_lemma
 from .lift import Neighbours, PairLift
+from .selection import DEFAULT_MIN_LIFT, STORY_LIFT
 from .statistics import table_statistics
 from .story_counts import StoryCounts, StoryWords
 from .vocabulary_lemmas import VocabularyLemmas
 
-POLICY = "story_lift"
-DEFAULT_MIN_LIFT = 1.5
 # Heads that no story has: what is known of them comes from their neighbours and relations only.
 MAX_UNSEEN_TRIPLES = 3
 UNSEEN_LIFT_RATIO = 2.0
@@ -92,40 +92,27 @@ def build_story_lift_table(
             "Check the vocabulary's language, `relations`, and what was read."
         )
     story_counts = StoryCounts(stories, lemmas.of_word, len(lemmas.names))
-    neighbours = None
-    if vectors_of is not None:
-        neighbours = Neighbours.nearest(vectors_of(lemmas.names), story_counts.contexts)
+    neighbours = None if vectors_of is None else Neighbours.nearest(vectors_of(lemmas.names), story_counts.contexts)
     lift = PairLift(pairs, story_counts, neighbours)
     selected = _select(pairs, lift, story_counts.contexts, max_triples, min_lift)
-    table = _Table(lemmas, vocabulary, pairs, lift)
-    held_out = _held_out(pairs, selected, lift, story_counts, table, min_lift)
-    triples = table.triples(selected)
-    if not triples:
+    if not len(selected):
         raise ValueError(f"No triple reaches `min_lift`, {min_lift}: choose a smaller one, or give more edges.")
-    used = {triple[1] for rows in triples.values() for triple in rows}
-    used_relations = [name for name in pairs.names if name in used]
-    statistics = {
-        "policy": POLICY,
-        "max_triples": max_triples,
-        "min_lift": min_lift,
-        "inverse": True,
-        "symmetric": True,
-        "multi_word": False,
-        "num_words": sum(map(len, lemmas.words)),
-        "num_unseen_words": sum(word not in vocabulary for word in triples),
-        **table_statistics(triples, {}, table.query_words(), counts=counts, relations=used_relations),
+    triples = _Triples(lemmas, vocabulary, pairs, lift)
+    table = triples.table(selected, max_triples)
+    table.statistics.update(
+        policy=STORY_LIFT,
+        max_triples=max_triples,
+        min_lift=min_lift,
+        inverse=True,
+        symmetric=True,
+        multi_word=False,
+        **triples.statistics(table, counts),
         **({"reading": asdict(report)} if report is not None else {}),
-    }
-    weights, forms = table.weights(triples), table.forms(triples)
-    built = KnowledgeTable(
-        used_relations, max_triples, triples, table.concepts(), statistics=statistics, weights=weights, forms=forms
     )
-    return built, held_out
+    return table, _held_out(pairs, selected, lift, story_counts, triples, min_lift)
 
 
-def _select(
-    pairs: LemmaPairs, lift: PairLift, contexts: np.ndarray, max_triples: int, min_lift: float
-) -> np.ndarray:
+def _select(pairs: LemmaPairs, lift: PairLift, contexts: np.ndarray, max_triples: int, min_lift: float) -> np.ndarray:
     """Return positions of the pairs to keep, the best of a head first."""
     min_lifts = np.where(contexts[pairs.heads] > 0, min_lift, UNSEEN_LIFT_RATIO * min_lift)
     candidates = np.flatnonzero(lift.lifts >= min_lifts)
@@ -144,11 +131,11 @@ def _held_out(
     selected: np.ndarray,
     lift: PairLift,
     counts: StoryCounts,
-    table: _Table,
+    triples: _Triples,
     min_lift: float,
 ) -> HeldOutWeights:
     kept = np.sort(selected)
-    tail_ids = table.tail_ids(pairs.tails[kept])
+    tail_ids = triples.tail_ids(pairs.tails[kept])
     chunks = []
     for stories, words, places in counts.occurrences(pairs.heads[kept], pairs.tails[kept]):
         lifts = lift.without(stories, kept[places])
@@ -157,47 +144,55 @@ def _held_out(
     return HeldOutWeights(*(np.concatenate(parts) for parts in zip(*chunks, strict=True)))
 
 
-class _Table:
+class _Triples:
     """Pairs of lemmas as triples of words."""
 
     def __init__(self, lemmas: VocabularyLemmas, vocabulary: Mapping[str, int], pairs: LemmaPairs, lift: PairLift):
         self._lemmas, self._vocabulary, self._pairs, self._lift = lemmas, vocabulary, pairs, lift
-        self._weights: dict[Triple, float] = {}
 
     def tail_ids(self, tails: np.ndarray) -> np.ndarray:
         return np.array([self._vocabulary[self._lemmas.word_of(tail)] for tail in tails.tolist()], dtype=np.int64)
 
-    def triples(self, selected: np.ndarray) -> dict[str, list[Triple]]:
-        """Return the triples of every word that retrieves one."""
+    def table(self, selected: np.ndarray, max_triples: int) -> KnowledgeTable:
+        """Return the table of the words that retrieve the selected pairs."""
         by_head: dict[int, list[int]] = {}
         for position in selected.tolist():
             by_head.setdefault(int(self._pairs.heads[position]), []).append(position)
-        found: dict[str, list[Triple]] = {}
+        graphs: dict[str, list[Triple]] = {}
+        weights: dict[Triple, float] = {}
         for lemma, positions in by_head.items():
+            values = [round(value, 4) for value in np.log(self._lift.lifts[positions]).tolist()]
             for word in self._surface_words(lemma):
-                found.setdefault(word, [self._triple(position, lemma, word) for position in positions])
-        return found
+                rows = [self._triple(position, lemma, word) for position in positions]
+                graphs[word] = rows
+                weights.update(zip(rows, values, strict=True))
+        used = {relation for _, relation, _ in weights}
+        relations = [name for name in self._pairs.names if name in used]
+        forms = self._forms({tail for _, _, tail in weights})
+        return KnowledgeTable(relations, max_triples, graphs, concepts=self._concepts(), weights=weights, forms=forms)
 
-    def weights(self, triples: Mapping[str, list[Triple]]) -> dict[Triple, float]:
-        return {triple: self._weights[triple] for rows in triples.values() for triple in rows}
+    def statistics(self, table: KnowledgeTable, counts: Mapping[str, int] | None) -> dict[str, Any]:
+        query_words = [word for words in self._lemmas.words for word in words]
+        unseen = [word for word in table.triples if word not in self._vocabulary]
+        return {
+            "num_words": self._lemmas.num_words + len(unseen),
+            "num_unseen_words": len(unseen),
+            **table_statistics(table.triples, {}, query_words, counts=counts, relations=table.relations),
+        }
 
-    def forms(self, triples: Mapping[str, list[Triple]]) -> dict[str, list[str]]:
-        """Return the forms of all tails that have another one than themselves."""
-        tails = {triple[2] for rows in triples.values() for triple in rows}
+    def _forms(self, tails: Iterable[str]) -> dict[str, list[str]]:
+        """Return the forms of the tails that have another one than themselves."""
         found = {tail: self._forms_of(tail) for tail in tails}
         return {tail: forms for tail, forms in found.items() if forms != [tail]}
-
-    def concepts(self) -> dict[str, list[str]]:
-        """Return the lemmas of words of the vocabulary that are not their own."""
-        names, words = self._lemmas.names, self._lemmas.words
-        return {word: [name] for name, forms in zip(names, words, strict=True) for word in forms if word != name}
-
-    def query_words(self) -> list[str]:
-        return [word for words in self._lemmas.words for word in words]
 
     def _forms_of(self, tail: str) -> list[str]:
         index = int(self._lemmas.of_word[self._vocabulary[tail]])
         return list(dict.fromkeys([tail, *self._lemmas.words[index]]))[:_MAX_FORMS]
+
+    def _concepts(self) -> dict[str, list[str]]:
+        """Return the lemmas of words of the vocabulary that are not their own."""
+        names, words = self._lemmas.names, self._lemmas.words
+        return {word: [name] for name, forms in zip(names, words, strict=True) for word in forms if word != name}
 
     def _surface_words(self, lemma: int) -> list[str]:
         """Return the words of a lemma: those of the vocabulary, and inflected forms that it lacks."""
@@ -208,10 +203,8 @@ class _Table:
         return [*words, *(form for form in others if form not in self._vocabulary)]
 
     def _triple(self, position: int, lemma: int, word: str) -> Triple:
-        name = self._lemmas.names[lemma]
-        is_known = word in self._vocabulary and name not in self._lemmas.words[lemma]
-        head = word if is_known else name
+        """Return a triple whose head is the lemma, or a word of the vocabulary if the lemma is none."""
+        name, words = self._lemmas.names[lemma], self._lemmas.words[lemma]
+        head = word if word in words and name not in words else name
         relation = self._pairs.names[int(self._pairs.relations[position])]
-        triple = (head, relation, self._lemmas.word_of(int(self._pairs.tails[position])))
-        self._weights[triple] = round(float(np.log(self._lift.lifts[position])), 4)
-        return triple
+        return head, relation, self._lemmas.word_of(int(self._pairs.tails[position]))

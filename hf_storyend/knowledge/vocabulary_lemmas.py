@@ -10,8 +10,7 @@ import numpy as np
 
 from .lexicon import content_lemma, is_in_dictionary, is_own_lemma
 
-# `tired` is no form of `tire`, nor `ground` of `grind`, where the verb is this many ranks rarer: frequencies fall about
-# as ranks rise.
+# `ground` is no form of `grind` if that is this many times as far down the vocabulary.
 _MAX_RANK_RATIO = 10
 
 
@@ -29,6 +28,7 @@ class VocabularyLemmas:
         of_word: Lemma of each word id, -1 for words that have none, [V].
         words: Words of the vocabulary that are forms of each lemma, the most frequent first.
         num_in_vocabulary: Number of lemmas with a word.
+        num_words: Size of the vocabulary without special tokens.
     """
 
     def __init__(self, vocabulary: Mapping[str, int], names: Collection[str] = ()):
@@ -46,6 +46,7 @@ class VocabularyLemmas:
                 self.of_word[vocabulary[word]] = index
                 self.words[index].append(word)
         self.num_in_vocabulary = len(self.names)
+        self.num_words = sum(not _is_special(word) for word in vocabulary)
 
     def add(self, lemma: str) -> int:
         """Return the number of a lemma, which is given one if it is new."""
