@@ -6,11 +6,12 @@ import os
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from ..knowledge.selection import DEFAULT_MIN_LIFT, STORY_LIFT
 from ..options import check_at_least, option
 
 EMBEDDED = "embedded"
 KNOWLEDGE_ENCODERS = ("graph_attention", "contextual_attention")
+STORY_LIFT = "story_lift"
+DEFAULT_MIN_LIFT = 1.5
 POLICIES = ("weight", "tail_frequency", "weight_and_frequency", STORY_LIFT)
 
 _STORIES, _KNOWLEDGE, _MODEL = "Stories and vocabulary", "Knowledge", "Model"

@@ -7,7 +7,8 @@ from typing import Any, get_args
 
 import pytest
 
-from hf_storyend.data.options import POLICIES, PrepareOptions
+from hf_storyend.data.options import DEFAULT_MIN_LIFT, POLICIES, PrepareOptions
+from hf_storyend.knowledge import selection
 from hf_storyend.knowledge.selection import Policy
 
 
@@ -83,7 +84,8 @@ def test_story_lift_takes_a_minimum():
 
 
 def test_policies_are_those_of_the_selection():
-    assert (*get_args(Policy), "story_lift") == POLICIES
+    assert (*get_args(Policy), selection.STORY_LIFT) == POLICIES
+    assert DEFAULT_MIN_LIFT == selection.DEFAULT_MIN_LIFT
 
 
 def test_options_import_no_heavy_library():
