@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import codecs
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, takewhile
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from .text_files import shorten, stream_lines
@@ -132,6 +133,18 @@ def _matrix(vectors: Mapping[int, list[float]], num_rows: int, seed: int) -> tor
     matrix = found.mean(dim=0) + found.std(dim=0, correction=0) * noise
     matrix[ids] = found
     return matrix.float()
+
+
+def find_vectors(path: str | Path, words: Sequence[str]) -> np.ndarray:
+    """Return the vectors of words, [words, E]: zero if the file lacks a word, the first if it has several."""
+    places = {word.encode(): place for place, word in enumerate(words)}
+    dimension, vectors = read_vectors(path, places)
+    found = np.zeros((len(words), dimension), dtype=np.float32)
+    for word, vector in vectors:
+        place = places.pop(word, None)
+        if place is not None:
+            found[place] = vector
+    return found
 
 
 def read_vectors(path: str | Path, wanted: Container[bytes]) -> tuple[int, Iterator[WordAndVector]]:

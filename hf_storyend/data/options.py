@@ -10,11 +10,18 @@ from ..options import check_at_least, option
 
 EMBEDDED = "embedded"
 KNOWLEDGE_ENCODERS = ("graph_attention", "contextual_attention")
-POLICIES = ("weight", "tail_frequency", "weight_and_frequency")
+STORY_LIFT = "story_lift"
+DEFAULT_MIN_LIFT = 1.5
+POLICIES = ("weight", "tail_frequency", "weight_and_frequency", STORY_LIFT)
 
 _STORIES, _KNOWLEDGE, _MODEL = "Stories and vocabulary", "Knowledge", "Model"
 # What these change is where and how fast the result is written, not the result.
 _NOT_IN_FINGERPRINT = ("output_dir", "overwrite", "num_proc")
+_NOT_WITH_STORY_LIFT = {
+    "inverse": "it has the inverse of every triple",
+    "symmetric": "it has the inverse of every triple",
+    "multi_word": "it connects the content words of concepts",
+}
 
 
 @dataclass(frozen=True)
@@ -47,8 +54,17 @@ class PrepareOptions:
         metavar="FILE",
     )
     max_triples: int = option(10, "Maximum number of triples per token.", group=_KNOWLEDGE)
-    policy: Literal["weight", "tail_frequency", "weight_and_frequency"] = option(
-        "weight_and_frequency", "Ranking that selects the triples of a token.", group=_KNOWLEDGE
+    policy: Literal["weight", "tail_frequency", "weight_and_frequency", "story_lift"] = option(
+        "weight_and_frequency",
+        "Selection of the triples of a token: by ConceptNet's weight, by frequency of the tail, by both, or by how "
+        "much likelier the tail is in the endings of training stories that have the head (`story_lift`).",
+        group=_KNOWLEDGE,
+    )
+    min_lift: float | None = option(
+        None,
+        f"Drop triples whose tail is not this many times likelier in stories with the head, with `{STORY_LIFT}`; "
+        f"default: {DEFAULT_MIN_LIFT}.",
+        group=_KNOWLEDGE,
     )
     relations: tuple[str, ...] | None = option(None, "Keep only these relations; default: all.", group=_KNOWLEDGE)
     min_weight: float | None = option(None, "Drop triples with a smaller weight.", group=_KNOWLEDGE)
@@ -74,6 +90,7 @@ class PrepareOptions:
         _check_choice("policy", self.policy, POLICIES)
         _check_choice("knowledge", self.knowledge, (*KNOWLEDGE_ENCODERS, None))
         self._check_that_triples_exist()
+        self._check_policy()
 
     def content(self) -> dict[str, Any]:
         """Return the options that determine what is written, for reports and fingerprints."""
@@ -103,6 +120,20 @@ class PrepareOptions:
         for name in names:
             if getattr(self, name):
                 raise ValueError(f"`{name}` is about triples, and there are none: give `conceptnet` files.")
+
+    def _check_policy(self) -> None:
+        """Refuse options that the policy does not use."""
+        if self.policy != STORY_LIFT:
+            if self.min_lift is not None:
+                raise ValueError(f"`min_lift` is about the policy `{STORY_LIFT}`; got `policy` {self.policy!r}.")
+            return
+        if self.min_lift is not None and not self.min_lift >= 1:
+            raise ValueError(f"`min_lift` must be at least 1; got {self.min_lift}.")
+        for name, reason in _NOT_WITH_STORY_LIFT.items():
+            if getattr(self, name):
+                raise ValueError(f"`{name}` has no effect with the policy `{STORY_LIFT}`: {reason}.")
+        if not self.conceptnet and self.stories != EMBEDDED:
+            raise ValueError(f"`policy` is `{STORY_LIFT}`, but there are no triples: give `conceptnet` files.")
 
 
 def _check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:

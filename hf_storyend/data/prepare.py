@@ -5,17 +5,22 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+from collections.abc import Iterable
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
-from datasets import DatasetDict
+from datasets import Dataset, DatasetDict
 
 from ..files import atomic_directory, file_digest, file_lock
 from ..knowledge.build import build_knowledge_table
 from ..knowledge.conceptnet import read_edges
-from ..knowledge.edges import ReadReport
+from ..knowledge.edges import Edge, ReadReport
+from ..knowledge.reach import measure_reach
+from ..knowledge.selection import DEFAULT_MIN_LIFT, STORY_LIFT, Policy
+from ..knowledge.story_lift import HeldOutWeights, build_story_lift_table
 from ..modeling import (
     IncrementalEncoderConfig,
     IncrementalEncoderForEndingGeneration,
@@ -24,15 +29,16 @@ from ..modeling import (
 )
 from .batching import tokenise_stories
 from .embedded import embedded_edges
-from .embeddings import WordVectors, load_word_vectors
+from .embeddings import WordVectors, find_vectors, load_word_vectors
 from .options import EMBEDDED, PrepareOptions
 from .report import read_report, split_statistics, write_report
 from .splits import find_leaks, split_stories
 from .stories import load_stories
+from .story_words import add_held_out_columns, find_names, story_words
 from .vocabulary import Vocabulary, build_vocabulary
 
 # Incremented when equal inputs give other files: directories of earlier versions are no cache hits then.
-_FORMAT = 2
+_FORMAT = 3
 _DEFAULT_EMBEDDING_SIZE = 200
 
 
@@ -93,8 +99,16 @@ def _write(options: PrepareOptions, folder: Path) -> dict[str, Any]:
     vectors = None
     if options.glove is not None:
         vectors = load_word_vectors(options.glove, vocabulary.ids, dimension=options.embedding_size, seed=options.seed)
-    model = build_initial_model(tokenizer, options, vectors)
     tokenised = tokenise_stories(stories, tokenizer, num_proc=options.num_proc)
+    if options.policy == STORY_LIFT:
+        tokenizer.knowledge, held_out = _build_story_lift(options, vocabulary, tokenised["train"])
+        tokenised["train"] = add_held_out_columns(tokenised["train"], held_out)
+    else:
+        tokenizer.knowledge = _build_knowledge(options, vocabulary)
+    if len(tokenizer.knowledge) and "validation" in stories:
+        rows = stories["validation"]
+        tokenizer.knowledge.statistics["reach"] = measure_reach(tokenizer, rows["context"][:], rows["ending"][:])
+    model = build_initial_model(tokenizer, options, vectors)
     tokenizer.save_pretrained(folder)
     model.save_pretrained(folder)
     stories.save_to_disk(folder / "stories")
@@ -132,17 +146,38 @@ def _build_tokenizer(options: PrepareOptions, vocabulary: Vocabulary) -> Increme
         vocab=vocabulary.ids, do_lower_case=options.lower_case, split_contractions=options.split_contractions
     )
     tokenizer.word_forms = vocabulary.word_forms
-    tokenizer.knowledge = _build_knowledge(options, vocabulary)
     return tokenizer
 
 
+def _read_edges(options: PrepareOptions) -> tuple[Iterable[Edge], ReadReport | None]:
+    """Return the edges, none if there is no knowledge, and the report on reading files."""
+    if not options.conceptnet:
+        return embedded_edges() if options.stories == EMBEDDED else (), None
+    report = ReadReport()
+    return read_edges(options.conceptnet, min_weight=options.min_weight, report=report), report
+
+
+def _build_story_lift(
+    options: PrepareOptions, vocabulary: Vocabulary, train: Dataset
+) -> tuple[KnowledgeTable, HeldOutWeights]:
+    edges, report = _read_edges(options)
+    return build_story_lift_table(
+        edges,
+        vocabulary.ids,
+        story_words(train),
+        names=find_names(train, vocabulary),
+        vectors_of=None if options.glove is None else partial(find_vectors, options.glove),
+        counts=vocabulary.counts,
+        relations=options.relations,
+        max_triples=options.max_triples,
+        min_lift=DEFAULT_MIN_LIFT if options.min_lift is None else options.min_lift,
+        report=report,
+    )
+
+
 def _build_knowledge(options: PrepareOptions, vocabulary: Vocabulary) -> KnowledgeTable:
-    report = ReadReport() if options.conceptnet else None
-    if options.conceptnet:
-        edges = read_edges(options.conceptnet, min_weight=options.min_weight, report=report)
-    elif options.stories == EMBEDDED:
-        edges = embedded_edges()
-    else:
+    edges, report = _read_edges(options)
+    if not edges:
         return KnowledgeTable(max_triples=options.max_triples)
     return build_knowledge_table(
         edges,
@@ -150,7 +185,7 @@ def _build_knowledge(options: PrepareOptions, vocabulary: Vocabulary) -> Knowled
         counts=vocabulary.counts,
         relations=options.relations,
         max_triples=options.max_triples,
-        policy=options.policy,
+        policy=cast(Policy, options.policy),
         inverse=options.inverse,
         symmetric=options.symmetric,
         multi_word=options.multi_word,

@@ -8,12 +8,10 @@ from dataclasses import asdict
 from ..modeling.knowledge_table import KnowledgeTable, Triple
 from .edges import Edge, ReadReport, relation_names
 from .lexicon import PARTICLES, is_content_word, is_in_dictionary, is_noun_or_verb, lemmas
+from .relations import SYMMETRIC_RELATIONS
 from .selection import Candidate, Policy, Rank, TopCandidates, ranking
 from .statistics import table_statistics
 
-SYMMETRIC_RELATIONS = frozenset(
-    "Antonym DistinctFrom EtymologicallyRelatedTo LocatedNear RelatedTo SimilarTo Synonym".split()
-)
 _NOUN_OR_VERB = ("n", "v")
 
 

@@ -31,6 +31,7 @@ FUNCTION_WORDS = frozenset(
 PARTICLES = frozenset("away back down in off on out over up".split())
 
 _REGULAR_ENDINGS = ("s", "ed", "ing")
+_VERB_ENDINGS = ("ed", "ing")
 
 
 @lru_cache(maxsize=1 << 17)
@@ -57,6 +58,38 @@ def lemmas(word: str) -> tuple[str, ...]:
     return _distinct([*itself, *nouns, *verbs])
 
 
+@lru_cache(maxsize=1 << 17)
+def content_lemma(word: str) -> str | None:
+    """
+    Return the one lemma of a lower-case content word, or None for function words, punctuation and numbers.
+
+    It is the likeliest noun or verb, the verb for forms in -ing and -ed (`running`: run, `excited`: excite), the
+    singular for forms in -s (`games`: game), and else the adjective or adverb (`happier`: happy).
+    """
+    if not is_content_word(word):
+        return None
+    readings = _dictionary()(word)
+    if not readings:
+        return next(filter(is_in_dictionary, _lemmas_by_rule(word)), word)
+    if word.endswith(_VERB_ENDINGS):
+        verbs = [verb for verb in readings.get("VERB", ()) if verb not in FUNCTION_WORDS]
+        if verbs:
+            return verbs[0]
+    found = list(lemmas(word)) or [lemma for part in ("ADJ", "ADV") for lemma in readings.get(part, ())]
+    if word.endswith("s") and word in found:
+        singular = [noun for noun in readings.get("NOUN", ()) if noun != word and noun not in FUNCTION_WORDS]
+        found = [*singular, *found]
+    return found[0] if found else word
+
+
+def inflections(lemma: str, with_verb_forms: bool = True) -> tuple[str, ...]:
+    """Return the inflected forms of a noun or verb that the dictionary has, the lemma first."""
+    tags = "NV" if with_verb_forms else "N"
+    forms = _lemminflect().getAllInflections(lemma)
+    inflected = [form for tag, found in forms.items() if tag[0] in tags for form in found]
+    return tuple(dict.fromkeys([lemma, *inflected]))
+
+
 def is_content_word(word: str) -> bool:
     """Return whether a text is a word, and not a function word."""
     is_word = word[:1].isalpha() and all(part.isalnum() for part in word.replace("'", "-").split("-"))
@@ -70,6 +103,12 @@ def is_noun_or_verb(word: str) -> bool:
     Words that the dictionary lacks count as nouns: new words and names nearly always are.
     """
     return bool(lemmas(word))
+
+
+def is_own_lemma(word: str) -> bool:
+    """Return whether the dictionary has a word as a noun, adjective or adverb in its base form."""
+    readings = _dictionary()(word)
+    return any(word in readings.get(part, ()) for part in ("NOUN", "PROPN", "ADJ", "ADV"))
 
 
 def is_in_dictionary(word: str) -> bool:

@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple, get_args
 
 Policy = Literal["weight", "tail_frequency", "weight_and_frequency"]
+# The policy that needs stories; see `hf_storyend.knowledge.story_lift`.
+STORY_LIFT = "story_lift"
+DEFAULT_MIN_LIFT = 1.5
 
 
 class Candidate(NamedTuple):

@@ -71,6 +71,8 @@ def describe_statistics(statistics: Mapping[str, Any]) -> str:
         f"{statistics['triples_per_query_word']:.1f} per noun or verb, "
         f"{statistics['most_triples_of_a_word']} at most (policy: {statistics['policy']})",
     ]
+    if "num_unseen_words" in statistics:
+        lines.append(f"{statistics['num_unseen_words']:,} of these words are out of the vocabulary")
     if "triples_per_running_word" in statistics:
         lines.append(
             f"{statistics['triples_per_running_word']:.1f} triples per running word; "
@@ -80,10 +82,19 @@ def describe_statistics(statistics: Mapping[str, Any]) -> str:
         lines.append(f"inverse triples of {'all' if statistics['inverse'] else 'symmetric'} relations")
     if statistics["multi_word"]:
         lines.append(f"{statistics['num_phrases']:,} multi-word concepts")
+    if "reach" in statistics:
+        lines.append(_describe_reach(statistics["reach"]))
     lines.append(f"relations: {_describe_relations(statistics['relations'])}")
     if "reading" in statistics:
         lines.append("read: " + ReadReport(**statistics["reading"]).describe())
     return "\n".join(lines)
+
+
+def _describe_reach(reach: Mapping[str, Any]) -> str:
+    return (
+        f"reach: {reach['reach']:.1%} of the {reach['num_new_words']:,} new content words of {reach['num_stories']:,} "
+        f"validation endings are tails of their story, which has {reach['tails_per_story']:.1f} tails on average"
+    )
 
 
 def _describe_relations(counts: Mapping[str, int]) -> str:

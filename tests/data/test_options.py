@@ -7,7 +7,8 @@ from typing import Any, get_args
 
 import pytest
 
-from hf_storyend.data.options import POLICIES, PrepareOptions
+from hf_storyend.data.options import DEFAULT_MIN_LIFT, POLICIES, PrepareOptions
+from hf_storyend.knowledge import selection
 from hf_storyend.knowledge.selection import Policy
 
 
@@ -41,7 +42,7 @@ def test_content_is_what_determines_the_result():
         ("num_train", 0, "`num_train` must be a whole number"),
         ("num_proc", 0, "`num_proc` must be a whole number"),
         ("vocab_size", 4, "`vocab_size` must be a whole number of at least 5; got 4"),
-        ("policy", "best", "`policy` must be one of 'weight', 'tail_frequency', 'weight_and_frequency'; got 'best'"),
+        ("policy", "best", "`policy` must be one of 'weight', 'tail_frequency'.*'story_lift'; got 'best'"),
         ("knowledge", "graph", "`knowledge` must be one of 'graph_attention'.*got 'graph'"),
     ],
 )
@@ -62,8 +63,29 @@ def test_embedded_triples_have_no_weights():
         PrepareOptions(min_weight=1.5)
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"min_lift": 2.0}, "`min_lift` is about the policy `story_lift`; got `policy` 'weight_and_frequency'"),
+        ({"policy": "story_lift", "min_lift": 0.5}, "`min_lift` must be at least 1; got 0.5"),
+        ({"policy": "story_lift", "inverse": True}, "`inverse` has no effect with the policy `story_lift`"),
+        ({"policy": "story_lift", "symmetric": True}, "`symmetric` has no effect"),
+        ({"policy": "story_lift", "multi_word": True}, "`multi_word` has no effect"),
+        ({"policy": "story_lift", "stories": "stories.jsonl"}, "`policy` is `story_lift`, but there are no triples"),
+    ],
+)
+def test_options_of_other_policies_are_refused(options: dict[str, Any], message: str):
+    with pytest.raises(ValueError, match=message):
+        PrepareOptions(**options)
+
+
+def test_story_lift_takes_a_minimum():
+    assert PrepareOptions(policy="story_lift", min_lift=2.0).min_lift == 2.0
+
+
 def test_policies_are_those_of_the_selection():
-    assert get_args(Policy) == POLICIES
+    assert (*get_args(Policy), selection.STORY_LIFT) == POLICIES
+    assert DEFAULT_MIN_LIFT == selection.DEFAULT_MIN_LIFT
 
 
 def test_options_import_no_heavy_library():

@@ -9,13 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
-from datasets import load_from_disk
+from datasets import Dataset, DatasetDict, load_from_disk
 
 from hf_storyend import IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
-from hf_storyend.data import PrepareOptions, prepare
+from hf_storyend.data import PrepareOptions, StoryCollator, build_vocabulary, prepare, tokenise_stories
 from hf_storyend.data.embedded import embedded_stories
+from hf_storyend.data.story_words import find_names
 
 
 @pytest.fixture
@@ -167,3 +169,78 @@ def test_command_errors_are_one_line(tmp_path):
     assert storyend("prepare", "--vocab-size", "many", cwd=tmp_path).returncode == 2
     help_page = storyend("prepare", "--help", cwd=tmp_path).stdout
     assert "Example:" in help_page and "--conceptnet" in help_page
+
+
+@pytest.fixture(scope="module")
+def lifted(tmp_path_factory) -> tuple[Path, dict]:
+    folder = tmp_path_factory.mktemp("lifted") / "out"
+    return folder, prepare(small(folder, policy="story_lift", max_triples=4))
+
+
+def test_story_lift_selects_triples_by_the_training_stories(lifted):
+    folder, report = lifted
+    table = IncrementalEncoderTokenizer.from_pretrained(folder).knowledge
+    assert report["knowledge"]["policy"] == "story_lift"
+    assert all(0 < len(rows) <= 4 for rows in table.triples.values())
+    assert all(table.weights[triple] >= np.log(1.5) - 1e-3 for rows in table.triples.values() for triple in rows)
+
+
+def test_story_lift_leaves_training_stories_out_of_their_own_weights(lifted):
+    folder, _ = lifted
+    tokenizer = IncrementalEncoderTokenizer.from_pretrained(folder)
+    words = {index: word for word, index in tokenizer.get_vocab().items()}
+    tokenised = load_from_disk(folder / "tokenised")
+    assert "held_out_rows" not in tokenised["validation"].column_names
+    num_rows = 0
+    for row in tokenised["train"]:
+        context = {word for sentence in row["input_ids"] for word in sentence}
+        found = set(zip(row["held_out_rows"], row["held_out_tails"], strict=True))
+        table = tokenizer.knowledge
+        lemmas_of_context = {words[word] for word in context}
+        expected = {
+            (word, tokenizer.get_vocab()[tail])
+            for word in context
+            for _, _, tail in table.of(words[word])
+            if {tokenizer.get_vocab()[form] for form in table.forms_of(tail)} & set(row["labels"])
+            and not set(table.forms_of(tail)) & lemmas_of_context
+        }
+        assert found == expected
+        assert len(row["held_out_weights"]) == len(found)
+        num_rows += len(found)
+    assert num_rows > 0
+
+
+def test_the_collator_uses_the_weights_without_the_story(lifted):
+    folder, _ = lifted
+    tokenizer = IncrementalEncoderTokenizer.from_pretrained(folder, tail_pointer=True)
+    rows = load_from_disk(folder / "tokenised")["train"]
+    row = next(row for row in rows if any(weight == weight for weight in row["held_out_weights"]))
+    batch = StoryCollator(tokenizer)([row])
+    weight = next(weight for weight in row["held_out_weights"] if weight == weight)
+    assert (batch["triple_weights"] - weight).abs().min() < 1e-5
+
+
+@pytest.mark.parametrize("policy", ["tail_frequency", "story_lift"])
+def test_the_report_states_reach(tmp_path, policy):
+    report = prepare(small(tmp_path / "out", policy=policy))
+    reach = report["knowledge"]["reach"]
+    assert 0 < reach["reach"] < 1
+    assert reach["num_stories"] == 33
+    assert f"reach: {reach['reach']:.1%} of the" in (tmp_path / "out" / "report.md").read_text()
+
+
+def test_several_knowledge_files_at_once(tmp_path, files):
+    more = tmp_path / "more.tsv"
+    more.write_text("UsedFor\topen door\tgo home\n")
+    options = small(tmp_path / "out", **{**files, "conceptnet": (files["conceptnet"], more), "embedding_size": None})
+    report = prepare(replace(options, policy="story_lift", min_lift=1.0))
+    assert report["knowledge"]["reading"]["num_edges"] == 4
+
+
+def test_names_open_sentences_and_are_not_in_lower_case():
+    sentences = [["Tom went home.", "She met Tom."], ["It was Christmas.", "All like Christmas, and Tom does, too."]]
+    sentences += [["Suddenly the dog ran.", "They saw it on Christmas, on Christmas!", "Christmas was over."]]
+    vocabulary = build_vocabulary(text for story in sentences for text in [*story, "So Tom ran at Christmas."])
+    tokenizer = IncrementalEncoderTokenizer(vocab=vocabulary.ids)
+    stories = DatasetDict(train=Dataset.from_dict({"context": [*sentences, ["Tom ran."]], "ending": ["Tom ran."] * 4}))
+    assert find_names(tokenise_stories(stories, tokenizer)["train"], vocabulary) == ["tom"]

@@ -9,7 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hf_storyend.knowledge import lexicon
-from hf_storyend.knowledge.lexicon import FUNCTION_WORDS, is_content_word, is_noun_or_verb, lemmas
+from hf_storyend.knowledge.lexicon import (
+    FUNCTION_WORDS,
+    content_lemma,
+    inflections,
+    is_content_word,
+    is_noun_or_verb,
+    is_own_lemma,
+    lemmas,
+)
 
 
 @pytest.mark.parametrize(
@@ -93,3 +101,38 @@ def test_missing_library_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -
     lemmas.cache_clear()
     with pytest.raises(ImportError, match=r'pip install "hf_storyend\[knowledge\]"'):
         lemmas("cooking")
+
+
+@pytest.mark.parametrize(
+    ("word", "lemma"),
+    [
+        ("mice", "mouse"),
+        ("went", "go"),
+        ("running", "run"),
+        ("excited", "excite"),
+        ("evening", "evening"),
+        ("games", "game"),
+        ("news", "news"),
+        ("happier", "happy"),
+        ("happily", "happily"),
+        ("texted", "text"),
+        ("halloween", "halloween"),
+        ("the", None),
+        ("7", None),
+    ],
+)
+def test_content_lemma(word: str, lemma: str | None) -> None:
+    assert content_lemma(word) == lemma
+
+
+def test_inflections() -> None:
+    assert inflections("candle")[0] == "candle"
+    assert {"candles", "candled", "candling"} <= set(inflections("candle"))
+    assert set(inflections("candle", with_verb_forms=False)) == {"candle", "candles"}
+    assert inflections("qzxv") == ("qzxv",)
+
+
+def test_words_that_are_their_own_lemma() -> None:
+    assert is_own_lemma("ground")
+    assert is_own_lemma("excited")
+    assert not is_own_lemma("walked")
