@@ -42,6 +42,8 @@ READ = {
 # Private names that transformers' base classes define for subclasses to override.
 EXTENSION_POINTS = {
     # PreTrainedModel and GenerationMixin: every model of transformers sets these.
+    # The documented methods of named tuples.
+    *("_asdict", "_fields"),
     *("_init_weights", "_is_stateful", "_no_split_modules", "_supports_default_dynamic_cache", "_tied_weights_keys"),
     # PreTrainedTokenizer: the documented methods of a tokenizer in Python.
     *("_convert_id_to_token", "_convert_token_to_id", "_decode", "_tokenize"),

@@ -320,9 +320,10 @@ def test_prompts_of_one_length_are_continued_and_others_refused():
 
 def test_only_words_not_read_yet_are_read():
     model = tiny_model()
-    words = torch.tensor([[2, 5, 6], [2, 7, 8]])
-    inputs = model.prepare_inputs_for_generation(words, next_sequence_length=1, use_cache=True, labels=words)
-    assert inputs.keys() == {"decoder_input_ids", "use_cache"} and inputs["use_cache"] is True
+    words, read = torch.tensor([[2, 5, 6], [2, 7, 8]]), RecurrentCache()
+    read.update_state(model.get_encoder().lstm.initial_state(2, like=model.lm_head.weight), num_new_words=2)
+    inputs = model.prepare_inputs_for_generation(words, past_key_values=read, use_cache=True, labels=words)
+    assert inputs.keys() == {"decoder_input_ids", "use_cache", "past_key_values"} and inputs["use_cache"] is True
     assert inputs["decoder_input_ids"].tolist() == [[6], [8]]
     assert torch.equal(model.prepare_inputs_for_generation(words)["decoder_input_ids"], words)
     mask = torch.ones_like(words)
