@@ -23,6 +23,8 @@ KNOWLEDGE = R * E + 2 * D * G
 GRAPH, CONTEXTUAL = 3 * E * E, 2 * 3 * E * (2 * E + 2) + D * G
 HIERARCHY = WORDS + lstm(E) + lstm(D) + lstm(E, D) + ATTENTION + 2 * D * D
 INCREMENTAL = WORDS + lstm(E, D) + ATTENTION
+COPYING = D * (D + E)
+TAILS = R * E + D * (3 * E + 1) + D * D + 2 * (D + 1)
 SIZES = {
     "seq2seq": WORDS + lstm(E) + lstm(E, D) + ATTENTION,
     "hlstm": HIERARCHY,
@@ -32,8 +34,12 @@ SIZES = {
     "ie": INCREMENTAL,
     "ie-msa-ga": INCREMENTAL + KNOWLEDGE + GRAPH,
     "ie-msa-ca": INCREMENTAL + KNOWLEDGE + CONTEXTUAL,
-    "ie-msa-ga-copy": INCREMENTAL + KNOWLEDGE + GRAPH + D * (D + E),
-    "ie-msa-ca-copy": INCREMENTAL + KNOWLEDGE + CONTEXTUAL + D * (D + E),
+    "ie-copy": INCREMENTAL + COPYING,
+    "ie-msa-ga-copy": INCREMENTAL + KNOWLEDGE + GRAPH + COPYING,
+    "ie-msa-ca-copy": INCREMENTAL + KNOWLEDGE + CONTEXTUAL + COPYING,
+    "ie-copy-tails": INCREMENTAL + COPYING + TAILS,
+    "ie-msa-ga-copy-tails": INCREMENTAL + KNOWLEDGE + GRAPH + COPYING + TAILS,
+    "ie-msa-ca-copy-tails": INCREMENTAL + KNOWLEDGE + CONTEXTUAL + COPYING + TAILS,
 }
 
 
