@@ -181,6 +181,8 @@ def _measured(metrics: dict[str, float] | None) -> dict[str, str]:
 
 def _system_of(config: dict[str, Any]) -> System:
     settings = {name: config.get(name) for name in ("story_encoder", "knowledge", "copy")}
+    # Configurations of version 0.1 do not have it.
+    settings["tail_pointer"] = config.get("tail_pointer", False)
     for system in SYSTEMS.values():
         if system.settings == settings:
             return system
