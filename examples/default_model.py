@@ -12,7 +12,6 @@ import argparse
 import json
 from pathlib import Path
 
-import torch
 import yaml
 
 from hf_storyend import IncrementalEncoderForEndingGeneration, StoryEndingPipeline
@@ -67,18 +66,6 @@ def train_all(recipe: dict, data_dir: Path, output_dir: Path) -> list[Path]:
     return models
 
 
-def average(models: list[Path], output: Path, scale: float, shift: float) -> None:
-    """Save the mean of several models' weights; logits of generated, not copied, tokens become scale * x + shift."""
-    loaded = [IncrementalEncoderForEndingGeneration.from_pretrained(path, dtype=torch.float32) for path in models]
-    weights = [model.state_dict() for model in loaded]
-    mean = {name: torch.stack([each[name] for each in weights]).mean(dim=0) for name in weights[-1]}
-    mean["lm_head.weight"] *= scale
-    mean["lm_head.bias"] = scale * mean["lm_head.bias"] + shift
-    loaded[-1].load_state_dict(mean)
-    loaded[-1].save_pretrained(output)
-    IncrementalEncoderTokenizer.from_pretrained(models[-1]).save_pretrained(output)
-
-
 def describe_runs(recipe: dict, output_dir: Path) -> str:
     """Describe all runs for the model card, whose table covers only the last one."""
     num_updates, num_epochs, num_seconds = [], 0.0, 0.0
@@ -91,28 +78,25 @@ def describe_runs(recipe: dict, output_dir: Path) -> str:
         num_updates.append(f"{last['step']:,}")
         num_epochs += last["epoch"]
         num_seconds += last["elapsed"]
-    averaged, calibration = ", ".join(map(str, recipe["averaged_runs"])), recipe["calibration"]
     return (
         f"The table is about the last of {len(num_updates)} runs, each of which started from the one before\n"
         "(`examples/default_model.yaml` in the source of `hf_storyend`). Their updates: "
-        f"{', '.join(num_updates)};\n{num_epochs:.1f} epochs and {num_seconds / 3600:.1f} hours in all. "
-        f"The weights are the mean of those after runs\n{averaged}; scores of words that are generated are multiplied "
-        f"by {calibration['scale']} and raised by {calibration['shift']}.\n"
+        f"{', '.join(num_updates)};\n{num_epochs:.1f} epochs and {num_seconds / 3600:.1f} hours in all.\n"
     )
 
 
-def measure(model: Path, data_dir: Path, cloze: str | None, last_run: Path, output: Path) -> dict[str, float]:
-    """Evaluate on validation and test stories, and write what the model card needs; returns the test metrics."""
+def measure(model: Path, data_dir: Path, cloze: str | None, last_run: Path) -> dict[str, float]:
+    """Evaluate on validation and test stories; the card's numbers go to the last run. Returns the test metrics."""
     stories = {"model": str(model), "data_dir": str(data_dir)}
     validation = evaluate(EvaluateOptions(**stories, split="validation", bootstrap_samples=0))
     facts = json.loads((last_run / "metrics.json").read_text(encoding="utf-8"))["run"]
     measured = {"run": facts, "validation": validation.metrics}
-    (output / "metrics.json").write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
+    (last_run / "metrics.json").write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
     names = {"name": "default model", "dataset_id": "rocstories"}
-    return evaluate(EvaluateOptions(**stories, cloze=cloze, output_dir=str(output), **names)).metrics
+    return evaluate(EvaluateOptions(**stories, cloze=cloze, ablations=True, output_dir=str(last_run), **names)).metrics
 
 
-def write_card(model: Path, measured: Path, runs: str) -> None:
+def write_card(model: Path, last_run: Path, runs: str) -> None:
     """Write the model card, with the endings of the first embedded stories."""
     stories = embedded_stories()[:NUM_SHOWN]
     pipeline = StoryEndingPipeline(
@@ -125,7 +109,7 @@ def write_card(model: Path, measured: Path, runs: str) -> None:
     endings = "\n".join(("| story | ending |", "| --- | --- |", *rows))
     intro = f"The first {NUM_SHOWN} stories that come with `hf_storyend`, which it was not trained on."
     text = f"## {NUM_SHOWN} endings, not picked\n\n{intro}\n\n{endings}\n\n## Limitations"
-    card = render_card_of(measured).replace("## Limitations", text)
+    card = render_card_of(last_run).replace("## Limitations", text)
     card = card.replace("## Knowledge and sources", f"{runs}\n## Knowledge and sources")
     (model / "README.md").write_text(card, encoding="utf-8")
 
@@ -143,14 +127,13 @@ def main() -> None:
 
     output_dir = arguments.output_dir
     # The model card names the data after this directory.
-    data_dir, averaged, model = (output_dir / name for name in (Path(arguments.stories).stem, "averaged", "model"))
+    data_dir, model = (output_dir / name for name in (Path(arguments.stories).stem, "model"))
     sources = {"stories": arguments.stories, "conceptnet": tuple(arguments.conceptnet), "glove": arguments.glove}
     prepare(PrepareOptions(output_dir=str(data_dir), **sources, **recipe["prepare"]))
     runs = train_all(recipe, data_dir, output_dir)
-    average([runs[number - 1] for number in recipe["averaged_runs"]], averaged, **recipe["calibration"])
-    save_half_precision(averaged, model, **recipe["generation"])
-    metrics = measure(model, data_dir, arguments.cloze, runs[-1], averaged)
-    write_card(model, averaged, describe_runs(recipe, output_dir))
+    save_half_precision(runs[-1], model, **recipe["generation"])
+    metrics = measure(model, data_dir, arguments.cloze, runs[-1])
+    write_card(model, runs[-1], describe_runs(recipe, output_dir))
     print(json.dumps(metrics, indent=1))
 
 
