@@ -1088,7 +1088,8 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         """
         story = prepare_story_inputs(self.config, **inputs)
         encoded, _ = self.encoder.encode(story)
-        word_ids = self._decoder_inputs(None, labels, encoded)
+        # Endings that were generated may be longer than those to learn from: `max_ending_length` is no limit here.
+        word_ids = self._decoder_inputs(self.prepare_decoder_input_ids_from_labels(labels), None, encoded)
         ending, _ = self._decode(word_ids, decoder_step_mask(word_ids, None, labels), encoded, None)
         outputs = self.dropout(ending.outputs)
         logits = upcast(self.lm_head(outputs))
