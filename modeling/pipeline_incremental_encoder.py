@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 import torch
@@ -156,8 +157,7 @@ class StoryEndingPipeline(Pipeline):
         if not self.model.config.copy and not self.model.config.tail_pointer:
             return None
         sources = self.model.word_sources(labels=labels, **inputs)
-        parts = (sources.probabilities, sources.vocabulary, sources.places, sources.triples)
-        return WordSources(*(part.cpu() for part in parts))
+        return WordSources(*(getattr(sources, field.name).cpu() for field in fields(sources)))
 
     def _words(
         self, story: _Story, ids: list[int], probabilities: list[float], sources: WordSources | None, row: int
