@@ -7,7 +7,6 @@ become an [`Explanation`], with words in the place of ids.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -111,11 +110,11 @@ def _evidence(words: Sequence[EndingWord]) -> list[Evidence]:
 
 def _triples_to_remove(evidence: Sequence[Evidence], words: Sequence[EndingWord]) -> list[Triple]:
     """Return the triples whose effects are of interest, each once."""
-    attention: Counter[Triple] = Counter()
-    for word in words:
-        for read in word.triple_attention or ():
-            attention[read.head, read.relation, read.tail] += read.weight  # type: ignore[assignment]
-    attended = [triple for triple, _ in attention.most_common(_MAX_ATTENDED)]
+    attention: dict[Triple, float] = {}
+    for read in (read for word in words for read in word.triple_attention or ()):
+        triple = read.head, read.relation, read.tail
+        attention[triple] = attention.get(triple, 0.0) + read.weight
+    attended = sorted(attention, key=lambda triple: -attention[triple])[:_MAX_ATTENDED]
     return list(dict.fromkeys([*(item.triple for item in evidence[:_MAX_EVIDENCE]), *attended]))
 
 
