@@ -23,9 +23,9 @@ _CELL, _BESIDE, _BELOW, _TOP, _BAR = 0.27, 1.2, 1.15, 0.75, 0.3
 _MAX_LABEL = 14
 # Clue links, in points: maximum width, width of the legend, then the space between words and sentences.
 _WIDTH, _LEGEND, _MARGIN, _SPACE, _LINE, _GAP, _FONT = 640, 500, 84, 9, 26, 44, 12
-_CAPTION = "Arrows show attention, where the model looked. They do not show what a word came from."
+_CAPTION = "Arrows are attention: where the model looked, not what a word came from."
 # Sources, in inches: a bar, its row, the labels and the bars.
-_BAR_HEIGHT, _ROW, _LABELS, _BARS, _NAMES = 0.2, 0.32, 1.3, 3.4, 3.6
+_BAR_HEIGHT, _ROW, _LABELS, _BARS, _NAMES = 0.2, 0.32, 1.3, 3.4, 3.0
 _SOURCE_COLORS = {"vocabulary": "#d9d9d9", "story": "#5aa36b", "knowledge": _BLUE}
 # A source with a lower share is not named beside the bar.
 _MIN_NAMED = 0.1
@@ -50,7 +50,9 @@ def draw_sources(explanation: Explanation, path: Path) -> None:
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     for place, (kind, color) in enumerate(_SOURCE_COLORS.items()):
-        figure.text((_LABELS + 1.2 * place) / width, 0.12 / height, f"■ {kind}", fontsize=9, color=color)
+        left = _LABELS + 1.2 * place
+        figure.text(left / width, 0.12 / height, "■", fontsize=9, color=color)
+        figure.text((left + 0.15) / width, 0.12 / height, kind, fontsize=9, color=_GREY)
     _save_figure(figure, path)
 
 

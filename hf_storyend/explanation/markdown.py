@@ -71,7 +71,7 @@ def _effect_part(explanation: Explanation) -> list[str]:
     if not named:
         return []
     rows = ([_escape(name), effect_text(effect), _number(effect.effect, "+.2f")] for name, effect in named)
-    return ["## What the ending would be without", _table(["without", "the ending is", "nats"], rows)]
+    return ["## How likely the ending is without a part", _table(["without", "the ending is", "nats"], rows)]
 
 
 def _attention_table(explanation: Explanation, top_k: int) -> str:
