@@ -108,7 +108,8 @@ class StoryEndingPipeline(Pipeline):
         if not isinstance(stories, list):
             stories, triples = [stories], [triples]
         as_lists = [story if isinstance(story, str) else list(story) for story in stories]
-        inputs = self.tokenizer(as_lists, triples=[list(own) for own in triples], return_tensors="pt").to(self.device)
+        own = [list(known) for known in triples] if any(triples) else None
+        inputs = self.tokenizer(as_lists, triples=own, return_tensors="pt").to(self.device)
         # Whatever it is asked to return besides, only the sequences are looked at.
         generated = self.model.generate(**inputs, **{**generate_kwargs, "return_dict_in_generate": True}).sequences
         num_each = len(generated) // len(stories)
@@ -133,12 +134,13 @@ class StoryEndingPipeline(Pipeline):
         """Read the endings once more, all at once: that gives sources and scores however they were searched for."""
         targets = generated[:, 1:]
         is_word = _until_end(targets, self.model.config.eos_token_id)
-        output = self.model(**inputs, decoder_input_ids=generated[:, :-1], output_attentions=True)
+        encoded = self.model.encoder(**inputs, output_attentions=True)
+        output = self.model(encoder_outputs=encoded, decoder_input_ids=generated[:, :-1], output_attentions=True)
         log_probabilities = output.logits.float().log_softmax(dim=-1).gather(2, targets.unsqueeze(2)).squeeze(2)
         # Never an empty ending: it has its end symbol at least.
         scores = (log_probabilities * is_word).sum(dim=1) / is_word.sum(dim=1)
         texts = self.tokenizer.batch_decode(generated, skip_special_tokens=True, context=contexts)
-        sources = self._sources(inputs, targets.masked_fill(~is_word, IGNORED))
+        sources = self._sources(inputs, encoded, targets.masked_fill(~is_word, IGNORED))
         weights = self._attention_weights(inputs, output, is_word)
         results = []
         for row, (text, score, context) in enumerate(zip(texts, scores.tolist(), contexts, strict=True)):
@@ -152,11 +154,11 @@ class StoryEndingPipeline(Pipeline):
             results.append(self._with_effects(result, story, ids) if effects else result)
         return results
 
-    def _sources(self, inputs: dict[str, torch.Tensor], labels: torch.Tensor) -> WordSources | None:
+    def _sources(self, inputs: dict[str, torch.Tensor], encoded: Any, labels: torch.Tensor) -> WordSources | None:
         """Sources of the endings' words; None for a model that has no source but the vocabulary."""
         if not self.model.config.copy and not self.model.config.tail_pointer:
             return None
-        sources = self.model.word_sources(labels=labels, **inputs)
+        sources = self.model.word_sources(labels=labels, encoder_outputs=encoded, **inputs)
         return WordSources(*(getattr(sources, field.name).cpu() for field in fields(sources)))
 
     def _words(

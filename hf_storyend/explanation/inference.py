@@ -76,7 +76,7 @@ def teacher_forced_pass(
         encoded = model.encoder(**story.tensors, output_attentions=True)
         output = model(encoder_outputs=encoded, decoder_input_ids=inputs, output_attentions=True, use_cache=False)
         log_probabilities = output.logits[0].float().log_softmax(dim=-1).gather(1, labels.T).squeeze(1)
-        sources = model.word_sources(labels=labels, **story.tensors)
+        sources = model.word_sources(labels=labels, encoder_outputs=encoded, **story.tensors)
     shape = story.tensors["input_ids"].shape[1:]
     return TeacherForcedOutput(
         log_probabilities=log_probabilities.cpu(),
