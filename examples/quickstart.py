@@ -17,8 +17,9 @@ def main() -> None:
     for story in EXAMPLE_STORIES:
         (best,) = write(story)
         print(f"{story}\n  -> {best['ending']}")
-        for triple in best["evidence"][:3]:
-            print(f"     {triple['weight']:6.1%}  {triple['head']} {triple['relation']} {triple['tail']}")
+        for item in best["evidence"][:3]:
+            triple = f"{item['head']} {item['relation']} {item['tail']}"
+            print(f"     {item['ending_word']}: {item['share']:.0%} from {triple}")
         print()
 
     # Any decoding method of `generate()`.

@@ -100,7 +100,7 @@ def load(
 
 def pipeline(model: str | Path | None = None, **settings: Any) -> StoryEndingPipeline:
     """
-    Return a pipeline that maps a story to its endings, each with score and evidence.
+    Return a pipeline that maps a story to its endings, each with its score and what its words came from.
 
     Args:
         model: Model directory or Hub name; default: the model that comes with the package.
@@ -118,7 +118,7 @@ def generate(
     """
     Generate the ending of a story, or one for each of several stories.
 
-    Scores, evidence and several endings of a story are what `pipeline` returns.
+    Scores, sources and several endings of a story are what `pipeline` returns.
 
     Args:
         stories: A story, all its sentences in one string, or a list of stories.

@@ -1079,18 +1079,20 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         return places, forms
 
     @torch.no_grad()
-    def word_sources(self, labels: torch.LongTensor, **inputs: Any) -> WordSources:
+    def word_sources(self, labels: torch.LongTensor, encoder_outputs: Any = None, **inputs: Any) -> WordSources:
         """
         Split the probability of each word of an ending exactly into what the vocabulary, the places of the story and
         its triples contribute.
 
         Args:
             labels (`torch.LongTensor` of shape `[B, T]`): The endings, as in `forward`; all is 0 at ignored ones.
+            encoder_outputs ([`StoryEncoderOutput`], *optional*): What the encoder made of `inputs`, if known.
             inputs: The story's tensors, as in `forward`.
         """
         story = prepare_story_inputs(self.config, **inputs)
-        encoded, _ = self.encoder.encode(story)
-        word_ids = self._decoder_inputs(None, labels, encoded)
+        encoded = self.encoder.encode(story)[0] if encoder_outputs is None else encoder_outputs
+        # Endings that were generated may be longer than those to learn from: `max_ending_length` is no limit here.
+        word_ids = self._decoder_inputs(self.prepare_decoder_input_ids_from_labels(labels), None, encoded)
         ending, _ = self._decode(word_ids, decoder_step_mask(word_ids, None, labels), encoded, None)
         outputs = self.dropout(ending.outputs)
         logits = upcast(self.lm_head(outputs))

@@ -69,7 +69,7 @@ def test_the_command_uses_it(capsys, monkeypatch, wide_terminal):
         main()
     results = json.loads(capsys.readouterr().out)
     assert ended.value.code == 0 and [result["story"] for result in results] == list(EXAMPLE_STORIES)
-    assert all(result["endings"][0]["evidence"] for result in results)
+    assert all(result["endings"][0]["words"] and result["endings"][0]["sentence_effects"] for result in results)
 
 
 def test_its_card_has_measured_numbers_and_twenty_endings_that_it_writes(loaded):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
@@ -10,6 +11,13 @@ import typer
 from rich.console import Console
 from rich.markdown import Markdown
 from rich.markup import escape
+
+from ..explanation.result import Effect, SourceKind, Sources
+from ..explanation.wording import align_words, effect_text, pointed_sources, source_text
+
+_COLORS: dict[SourceKind, str | None] = {"vocabulary": None, "story": "green", "knowledge": "cyan"}
+# Sources that are worth a word: their lowest share, and how many.
+_MIN_SHARE, _MAX_SOURCES = 0.1, 3
 
 
 def print_page(text: str) -> None:
@@ -32,16 +40,58 @@ def print_line(text: str) -> None:
 
 
 def print_endings(story: str, endings: list[dict[str, Any]]) -> None:
-    """Print a story and its endings, each with score and evidence."""
+    """Print a story and its endings, each with its score, what its words came from, and effects of triples."""
     console = Console(highlight=False, emoji=False)
-    console.print(escape(story), style="dim", soft_wrap=True)
+    console.print(_literal(story), style="dim", soft_wrap=True)
     for ending in endings:
+        words = [(word["word"], Sources.from_dict(word)) for word in ending["words"]]
         score = f"[dim]({ending['score']:.2f} a word)[/]"
-        console.print(f"  [bold green]{escape(ending['ending'])}[/]  {score}", soft_wrap=True)
-        for item in ending["evidence"]:
-            triple = escape(f"{item['head']} {item['relation']} {item['tail']}")
-            console.print(f"      {item['weight']:6.1%}  {triple}  [dim]at {escape(item['word'])!r}[/]")
+        console.print(f"  [bold]{_colored_ending(ending['ending'], words)}[/]  {score}", soft_wrap=True)
+        for line in (*_source_lines(words), *_effect_lines(ending)):
+            console.print(f"      {line}", soft_wrap=True)
     console.print()
+
+
+def _colored_ending(text: str, words: list[tuple[str, Sources]]) -> str:
+    """Return the ending as markup: words from the story and from knowledge have colours."""
+    colors = [_COLORS[sources.main] for _, sources in words]
+    pieces = align_words(text, [word for word, _ in words])
+    return "".join(_colored(piece, None if place is None else colors[place]) for piece, place in pieces)
+
+
+def _colored(text: str, color: str | None) -> str:
+    return f"[{color}]{_literal(text)}[/]" if color else _literal(text)
+
+
+def _source_lines(words: list[tuple[str, Sources]]) -> Iterator[str]:
+    """Yield, once for each word that did not just come from the vocabulary, what it came from."""
+    described: set[str] = set()
+    for word, sources in words:
+        named = pointed_sources(sources, _MIN_SHARE)[:_MAX_SOURCES]
+        if named and word not in described:
+            described.add(word)
+            yield f"{_colored(word, _COLORS[sources.main])}: {_literal(', '.join(map(source_text, named)))}"
+
+
+def _effect_lines(ending: dict[str, Any]) -> Iterator[str]:
+    """Yield how likely the ending is without each triple that it came from, and without all triples."""
+    measured = {
+        f"{item['head']} {item['relation']} {item['tail']}": Effect(item["effect"], item["factor"])
+        for item in ending["evidence"]
+    }
+    knowledge = ending["knowledge_effect"]
+    if not measured:
+        without = f"; without all triples it is {effect_text(Effect(**knowledge))}" if knowledge else ""
+        yield f"[dim]No word of this ending came from a triple{without}.[/]"
+        return
+    for name, effect in measured.items():
+        yield f"[dim]without[/] {_literal(name)} [dim]the ending is {effect_text(effect)}[/]"
+    yield f"[dim]without all triples the ending is {effect_text(Effect(**knowledge))}[/]"
+
+
+def _literal(text: str) -> str:
+    """Return text of others such that it is printed as it is."""
+    return escape(text)
 
 
 def _min_width(text: str) -> int:

@@ -37,7 +37,7 @@ class GenerateOptions:
         flag="triple",
         metavar="TRIPLE",
     )
-    evidence_top_k: int = option(3, "Show the k triples with the highest weights for each ending.")
+    evidence_top_k: int = option(3, "Show the effects of the k triples with the highest shares for each ending.")
     json: bool = option(False, "Print JSON.")
 
     def __post_init__(self) -> None:
@@ -71,12 +71,13 @@ class GenerateOptions:
             "triples": parse_triples("triple", self.triples) or None,
         }
         arguments = {name: value for name, value in given.items() if value is not None}
-        return {"num_return_sequences": num_endings, "evidence_top_k": self.evidence_top_k, **arguments}
+        own = {"evidence_top_k": self.evidence_top_k, "effects": True}
+        return {"num_return_sequences": num_endings, **own, **arguments}
 
 
 def generate(options: GenerateOptions) -> None:
     """
-    Generate endings, each with the triples of highest attention.
+    Generate endings, each with what its words came from: vocabulary, story or triples.
 
     Example: `storyend generate "Mei put a cake in the oven. She fell asleep." --num_return_sequences 3 --do_sample`
     """
@@ -100,7 +101,7 @@ def generate(options: GenerateOptions) -> None:
 
 def explain(options: ExplainOptions) -> None:
     """
-    Generate the ending of a story and explain it: attention of each word, and the clues in the story.
+    Generate the ending of a story and explain it: what each word came from, effects, attention and clues.
 
     With a change, a triple added or a triple or sentence removed, both endings are compared.
 
@@ -127,7 +128,7 @@ def explain(options: ExplainOptions) -> None:
 
 def demo(options: DemoOptions) -> None:
     """
-    Try models in a browser: a story in, endings out, with attention, figures and your own triples.
+    Try models in a browser: a story in, endings out, with their sources, figures and your own triples.
 
     Ctrl+C stops it.
 

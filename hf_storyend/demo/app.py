@@ -32,7 +32,7 @@ EXAMPLES = (
 )
 _TITLE = "Story endings, and why"
 _HEADER = f"""<h1>{_TITLE}</h1>
-<p>Write the beginning of a story. The model ends it, and shows the attention of each word.
+<p>Write the beginning of a story. The model ends it, and shows what each word came from.
 <span class="keys"><kbd>Ctrl</kbd>+<kbd>Enter</kbd> generates.</span></p>"""
 _DECODING_INFO = (
     "Greedy: the most likely word each time. Beam search: the most likely endings. Sampling: random endings."

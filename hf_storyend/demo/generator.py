@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -16,7 +16,7 @@ from transformers import AutoConfig
 from ..explanation.explain_story import explain_ending
 from ..explanation.inference import generate_endings
 from ..explanation.result import Explanation
-from ..explanation.story import TokenizedStory, find_triples, tokenize_story
+from ..explanation.story import TokenizedStory, find_triples, reads_triples, tokenize_story
 from ..modeling import IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
 from ..pretrained import default_model, load, register
 from ..systems import SYSTEMS
@@ -95,7 +95,7 @@ def _generate_arguments(request: EndingRequest) -> dict[str, Any]:
 
 def _add_triples(loaded: LoadedModel, request: EndingRequest) -> TokenizedStory:
     """Tokenize the story with the visitor's triples; an error names the row of a triple that can't be used."""
-    if loaded.model.config.knowledge is None:
+    if not reads_triples(loaded.model):
         raise ValueError(f"{request.system} reads no knowledge: remove the triples, or choose another system.")
     for triple in request.triples:
         _check_vocabulary(loaded.tokenizer, triple)
@@ -174,5 +174,9 @@ def _system_name(model: str) -> str:
     config = AutoConfig.from_pretrained(model)
     if not isinstance(config, IncrementalEncoderConfig):
         raise ValueError(f"`{model}` is a model of type `{config.model_type}`, which generates no story endings.")
-    settings = {"story_encoder": config.story_encoder, "knowledge": config.knowledge, "copy": config.copy}
-    return next((name for name, system in SYSTEMS.items() if system.settings == settings), config.story_encoder)
+    names = (name for name, system in SYSTEMS.items() if _is_system(config, system.settings))
+    return next(names, config.story_encoder)
+
+
+def _is_system(config: IncrementalEncoderConfig, settings: Mapping[str, Any]) -> bool:
+    return all(getattr(config, name) == value for name, value in settings.items())

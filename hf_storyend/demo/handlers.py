@@ -113,8 +113,8 @@ class DemoHandlers:
         system: str | None = None,
     ) -> list[dict[str, Any]]:
         """
-        Return the endings of a story, each with the attention of its words, for programs. Triples are lists of head,
-        relation, tail.
+        Return the endings of a story, each with what its words came from, effects and attention, for programs. Triples
+        are lists of head, relation, tail.
         """
         try:
             rows = enumerate(triples or (), start=1)
@@ -165,6 +165,8 @@ def _as_dict(explanation: Explanation) -> dict[str, Any]:
         "ending": explanation.ending,
         "log_probability": explanation.log_probability,
         "words": [_word_dict(word) for word in explanation.words],
+        "evidence": [asdict(item) for item in explanation.evidence],
+        "effects": asdict(explanation.effects),
         "notes": explanation.notes,
     }
 
@@ -173,7 +175,7 @@ def _word_dict(word: EndingWord) -> dict[str, Any]:
     return {
         "word": word.word,
         "probability": word.probability,
+        "sources": asdict(word.sources),
         "state_attention": [asdict(read) for read in highest(word.state_attention)],
         "triple_attention": [asdict(read) for read in highest(word.triple_attention or ())],
-        "copied": [asdict(read) for read in highest(word.copied or ())],
     }

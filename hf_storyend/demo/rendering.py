@@ -5,16 +5,33 @@ from __future__ import annotations
 import tempfile
 import warnings
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import TypeVar
 
 from ..explanation.markdown import EMPTY_ENDING, MIN_WEIGHT
-from ..explanation.result import EndingWord, Explanation, WeightedTriple, WeightedWord
+from ..explanation.result import (
+    Effect,
+    EndingWord,
+    Evidence,
+    Explanation,
+    SourceTriple,
+    SourceWord,
+    WeightedTriple,
+    WeightedWord,
+)
+from ..explanation.wording import align_words, effect_text, percent, pointed_sources, source_text
 from .generator import GeneratedEndings
 
-_MAX_WEIGHTS = 3
+_MAX_WEIGHTS, _MAX_EVIDENCE = 3, 5
+# A source with a lower share is not shown on hover.
+_MIN_NAMED = 0.1
+_LEGEND = (
+    'Words that mostly came from <span class="source story">the story</span> or from '
+    '<span class="source knowledge">knowledge</span> are marked, and dotted if they '
+    '<span class="source vocabulary">partly</span> did; point at one to see from where.'
+)
 _CLUES = "The story's sentences and the ending, with arrows from clue words to the words of their highest attention"
 _ATTENTION = "Attention matrices: state attention and knowledge attention of each sentence to the one before it"
 _Weighted = TypeVar("_Weighted", WeightedWord, WeightedTriple)
@@ -31,66 +48,112 @@ def ending_text(explanation: Explanation) -> str:
 
 
 def ending_html(generated: GeneratedEndings, number: int) -> str:
-    """Return an ending and, with the first one, the ending without the visitor's triples, if there are any."""
-    parts = [f'<p class="ending" dir="auto">{escape(ending_text(generated.endings[number]))}</p>']
+    """
+    Return an ending whose words are highlighted by their main source.
+
+    With the first one stands the ending without the visitor's triples, if there are any.
+    """
+    explanation = generated.endings[number]
+    parts = [f'<p class="ending" dir="auto">{_highlighted(explanation)}</p>']
+    if explanation.has_sources:
+        parts.append(f'<p class="legend">{_LEGEND}</p>')
     if generated.without_triples is not None and number == 0:
         before = escape(generated.without_triples or EMPTY_ENDING)
         parts.append(f'<p class="before">Without your triples: <q dir="auto">{before}</q></p>')
     return "".join(parts)
 
 
+def _highlighted(explanation: Explanation) -> str:
+    pieces = align_words(explanation.ending, [word.word for word in explanation.words])
+    marked = [
+        escape(piece) if place is None else _marked_word(piece, explanation.words[place]) for piece, place in pieces
+    ]
+    return "".join(marked) or escape(EMPTY_ENDING)
+
+
+def _marked_word(text: str, word: EndingWord) -> str:
+    """Return a word of the ending, with its sources to read on hover unless it just came from the vocabulary."""
+    named = pointed_sources(word.sources, _MIN_NAMED)[:_MAX_WEIGHTS]
+    if not named:
+        return escape(text)
+    title = escape(", ".join(map(source_text, named)))
+    return f'<span class="source {word.sources.main}" title="{title}">{escape(text)}</span>'
+
+
 def word_table_html(explanation: Explanation) -> str:
-    """Return a table with a row for each word: its probability and its highest attentions."""
-    columns = _columns(explanation)
-    header = "".join(f'<th scope="col">{name}</th>' for name in ("Word", *columns))
-    rows = "".join(_row(word, columns) for word in explanation.words)
+    """Return a table with a row for each word and what it came from, then the triples, the effects and the notes."""
+    rows = "".join(_word_row(word) for word in explanation.words)
     notes = "".join(f"<li>{escape(note)}</li>" for note in explanation.notes)
     return (
-        f'<table class="words"><thead><tr>{header}</tr></thead><tbody>{rows}</tbody></table>'
+        f"{_table_html('words', ('Word', 'Probability', 'Vocabulary', 'Story', 'Triples'), rows)}"
         f'<p class="sum">Log probability of the ending: {explanation.log_probability:.2f}.</p>'
-        f'<ul class="notes">{notes}</ul>'
+        f'{_evidence_html(explanation)}{_effects_html(explanation)}<ul class="notes">{notes}</ul>'
     )
 
 
-def _columns(explanation: Explanation) -> dict[str, Callable[[EndingWord], str]]:
-    columns: dict[str, Callable[[EndingWord], str]] = {
-        "Probability": lambda word: f"{word.probability:.3f}",
-        "Attention to words": lambda word: _words(word.state_attention),
+def _table_html(kind: str, columns: Sequence[str], rows: str) -> str:
+    header = "".join(f'<th scope="col">{name}</th>' for name in columns)
+    return f'<table class="{kind}"><thead><tr>{header}</tr></thead><tbody>{rows}</tbody></table>'
+
+
+def _word_row(word: EndingWord) -> str:
+    cells = {
+        "Probability": f"{word.probability:.3f}",
+        "Vocabulary": percent(word.sources.vocabulary),
+        "Story": _chips("story", word.sources.story),
+        "Triples": _chips("knowledge", word.sources.triples),
     }
-    if explanation.graphs is not None:
-        columns["Attention to triples"] = _triples
-    if explanation.system["copy"]:
-        columns["Copied from"] = lambda word: _words(word.copied or ())
-    return columns
+    return _row(word.word, cells)
 
 
-def _row(word: EndingWord, columns: dict[str, Callable[[EndingWord], str]]) -> str:
+def _row(title: str, cells: Mapping[str, str]) -> str:
     # The label is for narrow screens, where cells stand below each other.
-    cells = "".join(f'<td data-label="{name}">{cell(word)}</td>' for name, cell in columns.items())
-    return f'<tr><th scope="row" dir="auto">{escape(word.word)}</th>{cells}</tr>'
+    shown = "".join(f'<td data-label="{name}">{cell}</td>' for name, cell in cells.items())
+    return f'<tr><th scope="row" dir="auto">{escape(title)}</th>{shown}</tr>'
 
 
-def _words(words: Sequence[WeightedWord]) -> str:
-    return _chips("state", ((word.word, f"sentence {word.sentence}", word.weight) for word in highest(words)))
-
-
-def _triples(word: EndingWord) -> str:
-    chips = (
-        (f"{read.head} · {read.relation} · {read.tail}", f"at {read.word} in sentence {read.sentence}", read.weight)
-        for read in highest(word.triple_attention or ())
-    )
-    empty = word.empty_graph_attention or 0.0
-    without = f' <small class="none">no triple {empty:.2f}</small>' if empty >= MIN_WEIGHT else ""
-    return _chips("knowledge", chips) + without
-
-
-def _chips(kind: str, weighted: Iterable[tuple[str, str, float]]) -> str:
+def _chips(kind: str, items: Sequence[SourceWord] | Sequence[SourceTriple]) -> str:
     chips = [
-        f'<span class="weight {kind}" style="--weight:{weight:.3f}" title="{escape(place)}" dir="auto">'
-        f"{escape(text)} <small>{weight:.2f}</small></span>"
-        for text, place, weight in weighted
+        f'<span class="weight {kind}" style="--weight:{item.share:.3f}" '
+        f'title="{escape(f"at {item.word} in sentence {item.sentence}")}" dir="auto">'
+        f"{escape(_short_name(item))} <small>{percent(item.share)}</small></span>"
+        for item in items[:_MAX_WEIGHTS]
+        if item.share >= MIN_WEIGHT
     ]
     return " ".join(chips) or "–"
+
+
+def _short_name(item: SourceWord | SourceTriple) -> str:
+    return " · ".join(item.triple) if isinstance(item, SourceTriple) else f"{item.word}, sentence {item.sentence}"
+
+
+def _evidence_html(explanation: Explanation) -> str:
+    """Return the triples that words came from, with shares and effects, or a sentence that there are none."""
+    if not explanation.evidence:
+        return "<p>No word of this ending came from a triple.</p>"
+    rows = "".join(_evidence_row(item, explanation) for item in explanation.evidence[:_MAX_EVIDENCE])
+    return _table_html("words evidence", ("Triple", "Gave the word", "Share of it", "Without it the ending is"), rows)
+
+
+def _evidence_row(item: Evidence, explanation: Explanation) -> str:
+    effect = explanation.effects.of_triple(item.triple)
+    cells = {
+        "Gave the word": escape(item.ending_word),
+        "Share of it": percent(item.share),
+        "Without it the ending is": "–" if effect is None else effect_text(effect),
+    }
+    return _row(" · ".join(item.triple), cells)
+
+
+def _effects_html(explanation: Explanation) -> str:
+    """Return how likely the ending is without all triples and without each sentence."""
+    effects = explanation.effects
+    named: list[tuple[str, Effect]] = [("all triples", effects.knowledge)] if effects.knowledge else []
+    named += [(f"sentence {one.sentence}", one) for one in effects.sentences]
+    if not named:
+        return ""
+    rows = "".join(_row(name, {"The ending is": effect_text(effect)}) for name, effect in named)
+    return _table_html("words effects", ("Without", "The ending is"), rows)
 
 
 def highest(weighted: Sequence[_Weighted]) -> list[_Weighted]:
@@ -111,7 +174,7 @@ def page_html(explanation: Explanation) -> str:
 
 
 def clues_html(explanation: Explanation) -> str:
-    """Return the picture of clue links, like the paper's Figure 3."""
+    """Return the picture of clue links, like the paper's Figure 3; its caption says that they are attention."""
     return _picture_html(explanation.draw_clues, _CLUES)
 
 

@@ -14,7 +14,7 @@ from .explain_story import explain_ending
 from .inference import ending_log_probabilities, generate_ending
 from .markdown import counterfactual_markdown
 from .result import Explanation
-from .story import TokenizedStory, find_triples, split_story, tokenize_story
+from .story import TokenizedStory, find_triples, reads_triples, split_story, tokenize_story
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def _remove_triples(
     triples: Sequence[Triple],
 ) -> TokenizedStory:
     """Return the story without these triples; the others of a graph close up."""
-    if model.config.knowledge is None:
+    if not reads_triples(model):
         raise ValueError("`without_triples` were given, but this model reads no knowledge.")
     removed = find_triples(tokenizer, story, "without_triples", triples)
     return replace(story, tensors=remove_triples(story.tensors, removed, model.config.pad_token_id))

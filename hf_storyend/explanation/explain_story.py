@@ -1,5 +1,5 @@
 """
-Explain an ending: the probability and the attentions of each of its words, and the clues behind it.
+Explain an ending: the probability, the sources and the attentions of each of its words, effects, and clues.
 
 [`explain`] generates the ending of a story and explains it. The numbers are measured in `inference.py`; here they
 become an [`Explanation`], with words in the place of ids.
@@ -7,25 +7,33 @@ become an [`Explanation`], with words in the place of ids.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import torch
 
 from ..modeling import IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
+from ..modeling.evidence import collect_evidence, ending_words, word_shares
 from ..modeling.knowledge_table import Triple
 from .clues import ClueFinder
+from .effects import measure_effects
 from .inference import TeacherForcedOutput, generate_ending, teacher_forced_pass
 from .result import (
     AttentionKind,
     AttentionMatrix,
     EndingWord,
+    Evidence,
     Explanation,
     GraphTriple,
+    Sources,
     WeightedTriple,
     WeightedWord,
 )
-from .story import TokenizedStory, ending_words, find_triples, tokenize_story
+from .story import TokenizedStory, find_triples, name_triples, reads_triples, tokenize_story
+
+# Triples whose effects are measured: those with the highest shares, and those with the highest attention.
+_MAX_EVIDENCE, _MAX_ATTENDED = 5, 3
 
 
 def explain(
@@ -60,8 +68,11 @@ def explain_ending(
 ) -> Explanation:
     """Explain a given ending, whose ids end with the end symbol unless it was cut off."""
     output = teacher_forced_pass(model, story, ending_ids)
-    words = ending_words(tokenizer, story, ending_ids)
-    graphs = None if output.triple_attention is None else _graphs(tokenizer, story, output.triple_attention)
+    words = ending_words(tokenizer, story.words, story.copy_ids, ending_ids)
+    names = name_triples(tokenizer, story) if reads_triples(model) else {}
+    graphs = _graphs(names, story, output.triple_attention) if reads_triples(model) else None
+    described = [_ending_word(output, story, names, graphs, step, word) for step, word in enumerate(words)]
+    evidence = _evidence(described)
     attentions = list(_matrices(output, [*map(len, story.words), len(words)], _is_incremental(model)))
     # The end symbol has no clues.
     clue_words = [
@@ -74,13 +85,15 @@ def explain_ending(
         sentences=story.words,
         oov_positions=[(sentence + 1, place + 1) for sentence, place in oov_places],
         ending=str(tokenizer.decode(list(ending_ids), skip_special_tokens=True, context=story.sentences)),
-        words=[_ending_word(output, story, graphs, step, word) for step, word in enumerate(words)],
+        words=described,
         log_probability=float(output.log_probabilities.sum()),
+        evidence=evidence,
+        effects=measure_effects(model, tokenizer, story, ending_ids, _triples_to_remove(evidence, described)),
         graphs=graphs,
         attentions=attentions,
         clues=clues.clues(),
         links=clues.links(),
-        system={name: getattr(model.config, name) for name in ("story_encoder", "knowledge", "copy")},
+        system={name: getattr(model.config, name) for name in ("story_encoder", "knowledge", "copy", "tail_pointer")},
         notes=_notes(model, ending_ids, [story.words[sentence][place] for sentence, place in oov_places]),
     )
 
@@ -89,29 +102,31 @@ def _is_incremental(model: IncrementalEncoderForEndingGeneration) -> bool:
     return model.config.story_encoder == "incremental"
 
 
+def _evidence(words: Sequence[EndingWord]) -> list[Evidence]:
+    """Return the triples that words came from, highest share first."""
+    found = collect_evidence({"word": word.word, **asdict(word.sources)} for word in words)
+    return [Evidence(**item) for item in found]
+
+
+def _triples_to_remove(evidence: Sequence[Evidence], words: Sequence[EndingWord]) -> list[Triple]:
+    """Return the triples whose effects are of interest, each once."""
+    attention: dict[Triple, float] = {}
+    for read in (read for word in words for read in word.triple_attention or ()):
+        triple = read.head, read.relation, read.tail
+        attention[triple] = attention.get(triple, 0.0) + read.weight
+    attended = sorted(attention, key=lambda triple: -attention[triple])[:_MAX_ATTENDED]
+    return list(dict.fromkeys([*(item.triple for item in evidence[:_MAX_EVIDENCE]), *attended]))
+
+
 def _graphs(
-    tokenizer: IncrementalEncoderTokenizer, story: TokenizedStory, weights: torch.Tensor
+    names: Mapping[tuple[int, int, int], Triple], story: TokenizedStory, weights: torch.Tensor | None
 ) -> list[list[list[GraphTriple]]]:
-    """Return the triples of each word of the story by weight, highest first."""
-    ids, mask = (story.tensors[name][0].cpu() for name in ("triple_ids", "triple_mask"))
-    return [
-        [
-            _graph(tokenizer, ids[number, place], mask[number, place], weights[number, place])
-            for place in range(len(words))
-        ]
-        for number, words in enumerate(story.words)
-    ]
-
-
-def _graph(
-    tokenizer: IncrementalEncoderTokenizer, ids: torch.Tensor, mask: torch.Tensor, weights: torch.Tensor
-) -> list[GraphTriple]:
-    triples = []
-    for (head, relation, tail), is_real, weight in zip(ids.tolist(), mask.tolist(), weights.tolist(), strict=True):
-        if is_real:
-            words = tokenizer.convert_ids_to_tokens([head, tail])
-            triples.append(GraphTriple(words[0], tokenizer.knowledge.relations[relation], words[1], weight))
-    return sorted(triples, key=lambda triple: -triple.weight)
+    """Return the triples of each word of the story by weight [K, L, N], highest first; without weights as they are."""
+    graphs: list[list[list[GraphTriple]]] = [[[] for _ in words] for words in story.words]
+    for (sentence, position, number), triple in names.items():
+        weight = None if weights is None else float(weights[sentence, position, number])
+        graphs[sentence][position].append(GraphTriple(*triple, weight))
+    return [[sorted(graph, key=lambda triple: -(triple.weight or 0)) for graph in sentence] for sentence in graphs]
 
 
 def _matrices(output: TeacherForcedOutput, lengths: list[int], is_incremental: bool) -> Iterator[AttentionMatrix]:
@@ -134,6 +149,7 @@ def _matrices(output: TeacherForcedOutput, lengths: list[int], is_incremental: b
 def _ending_word(
     output: TeacherForcedOutput,
     story: TokenizedStory,
+    names: Mapping[tuple[int, int, int], Triple],
     graphs: list[list[list[GraphTriple]]] | None,
     step: int,
     word: str,
@@ -146,8 +162,8 @@ def _ending_word(
         word=word,
         probability=float(log_probability.exp()),
         log_probability=float(log_probability),
+        sources=Sources.from_dict(word_shares(output.sources, 0, step, story.words, names)),
         state_attention=_weighted_words(story, output.state_attention[step]),
-        copied=None if output.copy_shares is None else _weighted_words(story, output.copy_shares[step]),
         **knowledge,
     )
 
@@ -184,7 +200,7 @@ def _weighted_triple(word: WeightedWord, triple: GraphTriple) -> WeightedTriple:
         head=triple.head,
         relation=triple.relation,
         tail=triple.tail,
-        weight=word.weight * triple.weight,
+        weight=word.weight * (triple.weight or 0.0),
     )
 
 
@@ -199,10 +215,25 @@ def _notes(
         )
     if model.config.story_encoder == "hierarchical":
         notes.append("A weight is that of the sentence times that of the word in it.")
-    if model.config.knowledge is None:
-        notes.append("This system reads no knowledge: there are no graphs and no triples.")
+    notes += _notes_on_sources(model)
     if oov_words:
         notes.append(f"Out of the vocabulary, read as unknown words: {', '.join(dict.fromkeys(oov_words))}.")
     if ending_ids[-1] != model.config.eos_token_id:
         notes.append("The ending was cut off at the maximum length, before its end symbol.")
+    return notes
+
+
+def _notes_on_sources(model: IncrementalEncoderForEndingGeneration) -> list[str]:
+    notes = []
+    if not reads_triples(model):
+        notes.append("This system reads no knowledge: there are no graphs and no triples.")
+    elif model.config.knowledge is None:
+        notes.append("This system reads triples by its tail pointer alone: there is no attention to them.")
+    elif not model.config.tail_pointer:
+        notes.append(
+            "This system attends to triples, but no word comes from one: attention says where it looked, effects say "
+            "what a triple changed."
+        )
+    if not model.config.copy and not model.config.tail_pointer:
+        notes.append("All words come from the vocabulary: this system has no other source.")
     return notes

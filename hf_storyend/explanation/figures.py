@@ -1,4 +1,8 @@
-"""Pictures of an explanation: the attention matrices, and the clue links between sentences. They need matplotlib."""
+"""
+Pictures of an explanation: what words came from, the attention matrices, and the clue links between sentences.
+
+They need matplotlib.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .result import AttentionMatrix, ClueLink, Explanation
+from .result import AttentionMatrix, ClueLink, EndingWord, Explanation
+from .wording import pointed_sources, source_name
 
 _DARK, _GREY, _FADED, _BLUE = "#1a1a1a", "#555555", "#a8a8a8", "#2166ac"
 _COLOR_MAPS = {"state": "Greens", "knowledge": "Blues"}
@@ -18,6 +23,46 @@ _CELL, _BESIDE, _BELOW, _TOP, _BAR = 0.27, 1.2, 1.15, 0.75, 0.3
 _MAX_LABEL = 14
 # Clue links, in points: maximum width, width of the legend, then the space between words and sentences.
 _WIDTH, _LEGEND, _MARGIN, _SPACE, _LINE, _GAP, _FONT = 640, 500, 84, 9, 26, 44, 12
+_CAPTION = "Arrows are attention: where the model looked, not what a word came from."
+# Sources, in inches: a bar, its row, the labels and the bars.
+_BAR_HEIGHT, _ROW, _LABELS, _BARS, _NAMES = 0.2, 0.32, 1.3, 3.4, 3.0
+_SOURCE_COLORS = {"vocabulary": "#d9d9d9", "story": "#5aa36b", "knowledge": _BLUE}
+# A source with a lower share is not named beside the bar.
+_MIN_NAMED = 0.1
+
+
+def draw_sources(explanation: Explanation, path: Path) -> None:
+    """
+    Draw a bar for each word of the ending: the shares of its probability from vocabulary, story and triples.
+
+    The place or triple with the highest share is named beside the bar.
+    """
+    words = explanation.words
+    width, height = _LABELS + _BARS + _NAMES, 0.75 + _ROW * len(words)
+    figure = _new_figure(width, height)
+    axes = _add_axes(figure, (_LABELS, 0.6, _BARS, _ROW * len(words)))
+    for row, word in enumerate(words):
+        _draw_bar(axes, row, word)
+    axes.set_xlim(0, 1)
+    axes.set_ylim(len(words) - 0.5, -0.5)
+    axes.set_yticks(range(len(words)), [_shorten(word.word) for word in words], fontsize=10)
+    axes.set_xticks([0, 0.5, 1], ["0", "50 %", "100 %"], fontsize=8)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    for place, (kind, color) in enumerate(_SOURCE_COLORS.items()):
+        left = _LABELS + 1.2 * place
+        figure.text(left / width, 0.12 / height, "■", fontsize=9, color=color)
+        figure.text((left + 0.15) / width, 0.12 / height, kind, fontsize=9, color=_GREY)
+    _save_figure(figure, path)
+
+
+def _draw_bar(axes: Any, row: int, word: EndingWord) -> None:
+    left = 0.0
+    for kind, share in word.sources.totals().items():
+        axes.barh(row, share, left=left, height=_BAR_HEIGHT / _ROW, color=_SOURCE_COLORS[kind])
+        left += share
+    if named := pointed_sources(word.sources, _MIN_NAMED):
+        axes.text(1.03, row, _escape(source_name(named[0])), fontsize=9, color=_GREY, va="center")
 
 
 def draw_attention(explanation: Explanation, path: Path) -> None:
@@ -143,7 +188,7 @@ def _lay_out(explanation: Explanation, figure: Any) -> tuple[dict[tuple[int, int
             boxes[number, position] = _Box(x, x + width, y)
             x += width + _SPACE
         y += _LINE + _GAP
-    return boxes, y - _GAP + 24
+    return boxes, y - _GAP + 40
 
 
 def _text_width(figure: Any, word: str) -> float:
@@ -195,10 +240,11 @@ def _ends(link: ClueLink) -> Iterator[tuple[int, int]]:
 
 
 def _draw_legend(axes: Any, explanation: Explanation, height: float) -> None:
-    axes.text(_MARGIN, height - 14, "→ state attention", fontsize=9, color=_DARK, va="center")
-    if explanation.graphs is not None:
-        text = "→ knowledge attention      words with triples are blue"
-        axes.text(_MARGIN + 140, height - 14, text, fontsize=9, color=_BLUE, va="center")
+    kinds = ["→ knowledge attention"] if explanation.has_knowledge_attention else []
+    kinds += ["words with triples are blue"] if explanation.graphs is not None else []
+    axes.text(_MARGIN, height - 30, "→ state attention", fontsize=9, color=_DARK, va="center")
+    axes.text(_MARGIN + 140, height - 30, "      ".join(kinds), fontsize=9, color=_BLUE, va="center")
+    axes.text(_MARGIN, height - 14, _CAPTION, fontsize=9, color=_GREY, va="center")
 
 
 def _title(explanation: Explanation, number: int) -> str:

@@ -27,8 +27,8 @@ def save_explanation(
     explanation: Explanation, directory: str | Path, formats: Sequence[Format] = FORMATS
 ) -> list[Path]:
     """
-    Save an explanation: `explanation.json`, `explanation.md`, `explanation.html`, and the pictures `clues` and
-    `attention` as `.svg` and `.png`.
+    Save an explanation: `explanation.json`, `explanation.md`, `explanation.html`, and the pictures `sources`, `clues`
+    and `attention` as `.svg` and `.png`.
 
     Args:
         explanation: The explanation.
@@ -47,7 +47,8 @@ def save_explanation(
             written.append(directory / f"explanation.{name}")
             atomic_write(written[-1], _TEXT_FORMATS[name](explanation))
         else:
-            written += [directory / f"clues.{name}", directory / f"attention.{name}"]
+            written += [directory / f"{picture}.{name}" for picture in ("sources", "clues", "attention")]
+            explanation.draw_sources(written[-3])
             explanation.draw_clues(written[-2])
             explanation.draw_attention(written[-1])
     return written
@@ -100,7 +101,7 @@ def explanation_html(explanation: Explanation) -> str:
 def _page_data(explanation: Explanation) -> dict[str, Any]:
     """Return the content without the attention of each word, which the page computes from matrices and graphs."""
     content = explanation.to_dict()
-    content["words"] = [{name: word[name] for name in ("word", "probability", "copied")} for word in content["words"]]
+    content["words"] = [{name: word[name] for name in ("word", "probability", "sources")} for word in content["words"]]
     return content
 
 

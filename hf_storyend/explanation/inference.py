@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 import torch
 
 from ..modeling import EndingGenerationOutput, IncrementalEncoderForEndingGeneration
+from ..modeling.tail_pointer import WordSources
 from .story import TokenizedStory
 
 
@@ -27,22 +28,21 @@ class TeacherForcedOutput:
 
     Args:
         log_probabilities: [T], of each word of the ending given the words before it.
+        sources: Parts of the words' probabilities, for a batch of one ending.
         state_attention: [T, K, L], of the ending to the story; zero for sentences that it does not attend to.
         encoder_state_attention: [K, L, L], of each word of a sentence to the words of the sentence before it; zero
             where the system encodes sentences without attention.
-        knowledge_attention, encoder_knowledge_attention: The same for graphs; None if the model has no knowledge.
-        triple_attention: [K, L, N], weights of the triples in each word's graph; None if the model has no knowledge.
-        copy_shares: [T, K, L], share of a word's probability that comes from copying it from that place; None if the
-            model does not copy.
+        knowledge_attention, encoder_knowledge_attention: The same for graphs; None without knowledge attention.
+        triple_attention: [K, L, N], weights of the triples in each word's graph; None without knowledge attention.
     """
 
     log_probabilities: torch.Tensor
+    sources: WordSources
     state_attention: torch.Tensor
     encoder_state_attention: torch.Tensor
     knowledge_attention: torch.Tensor | None = None
     encoder_knowledge_attention: torch.Tensor | None = None
     triple_attention: torch.Tensor | None = None
-    copy_shares: torch.Tensor | None = None
 
 
 def generate_endings(
@@ -76,11 +76,11 @@ def teacher_forced_pass(
         encoded = model.encoder(**story.tensors, output_attentions=True)
         output = model(encoder_outputs=encoded, decoder_input_ids=inputs, output_attentions=True, use_cache=False)
         log_probabilities = output.logits[0].float().log_softmax(dim=-1).gather(1, labels.T).squeeze(1)
-        copied = _copy_shares(model, encoded, inputs, labels, output.logits) if model.config.copy else None
+        sources = model.word_sources(labels=labels, encoder_outputs=encoded, **story.tensors)
     shape = story.tensors["input_ids"].shape[1:]
     return TeacherForcedOutput(
         log_probabilities=log_probabilities.cpu(),
-        copy_shares=None if copied is None else copied.unflatten(1, shape).cpu(),
+        sources=WordSources(*(getattr(sources, field.name).cpu() for field in fields(sources))),
         **_attentions(model, output, shape),
     )
 
@@ -120,21 +120,6 @@ def _by_sentence(weights: torch.Tensor, shape: torch.Size) -> torch.Tensor:
     padded = weights.new_zeros(weights.shape[0], *shape)
     padded[:, -1] = weights
     return padded
-
-
-def _copy_shares(
-    model: IncrementalEncoderForEndingGeneration,
-    encoded: Any,
-    inputs: torch.Tensor,
-    labels: torch.Tensor,
-    logits: torch.Tensor,
-) -> torch.Tensor:
-    """Return [T, K * L]: the share of each word's probability that comes from copying it from that place."""
-    memory = encoded.copy_memory
-    outputs = model.encoder.decode(inputs, encoded.state, encoded.memory, copies=memory).outputs
-    scores = model.encoder.copying.score_positions(outputs, memory)[0]  # [T, K * L]
-    shares = (scores - logits[0].float().gather(1, labels.T)).exp()
-    return shares.masked_fill(memory.ids != labels.T, 0.0)
 
 
 # Number of threads that use each model, and its mode before the first of them.

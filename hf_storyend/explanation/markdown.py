@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from .result import EndingWord, Explanation, WeightedTriple, WeightedWord
+from .result import Effect, EndingWord, Explanation, SourceTriple, SourceWord, WeightedTriple, WeightedWord
+from .wording import effect_text, percent, source_name
 
 if TYPE_CHECKING:
     from .counterfactuals import Counterfactual
@@ -18,14 +19,17 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&$]|^[-+])")
 
 
 def explanation_markdown(explanation: Explanation, top_k: int) -> str:
-    """Return an explanation as a page that shows the `top_k` highest weights of each word."""
+    """Return an explanation as a page that shows the `top_k` highest shares and weights of each word."""
     story = [f"{number}. {_escape(sentence)}" for number, sentence in enumerate(explanation.story, start=1)]
     parts = [
         f"# {_escape(explanation.ending) or EMPTY_ENDING}",
         "\n".join(story),
         f"Log probability of the ending: {explanation.log_probability:.2f}.",
+        *_source_part(explanation, top_k),
+        *_effect_part(explanation),
         "## Attention of each word",
-        _word_table(explanation, top_k),
+        "Where the model looked, which is not where a word came from.",
+        _attention_table(explanation, top_k),
         "## Clues",
         _clue_introduction(explanation),
         "\n".join(f"- sentence {clues.sentence}: {_words(clues.words[:top_k])}" for clues in explanation.clues),
@@ -35,19 +39,51 @@ def explanation_markdown(explanation: Explanation, top_k: int) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _word_table(explanation: Explanation, top_k: int) -> str:
+def _source_part(explanation: Explanation, top_k: int) -> list[str]:
+    """Return the table of sources; nothing if all words come from the vocabulary anyway."""
+    if not explanation.has_sources:
+        return []
+    header = ["word", "probability", "vocabulary", "story", "triples"]
+    rows = (
+        [
+            _escape(word.word),
+            f"{word.probability:.3f}",
+            percent(word.sources.vocabulary),
+            _sources(word.sources.story[:top_k]),
+            _sources(word.sources.triples[:top_k]),
+        ]
+        for word in explanation.words
+    )
+    return ["## What each word came from", "Shares of its probability.", _table(header, rows)]
+
+
+def _sources(items: Sequence[SourceWord] | Sequence[SourceTriple]) -> str:
+    shown = [f"{percent(item.share)} {_escape(source_name(item))}" for item in items if item.share >= MIN_WEIGHT]
+    return ", ".join(shown) or "-"
+
+
+def _effect_part(explanation: Explanation) -> list[str]:
+    """Return the table of effects; nothing for a single sentence without triples."""
+    effects = explanation.effects
+    named: list[tuple[str, Effect]] = [(" ".join((one.head, one.relation, one.tail)), one) for one in effects.triples]
+    named += [("all triples", effects.knowledge)] if effects.knowledge else []
+    named += [(f"sentence {one.sentence}", one) for one in effects.sentences]
+    if not named:
+        return []
+    rows = ([_escape(name), effect_text(effect), _number(effect.effect, "+.2f")] for name, effect in named)
+    return ["## How likely the ending is without a part", _table(["without", "the ending is", "nats"], rows)]
+
+
+def _attention_table(explanation: Explanation, top_k: int) -> str:
     header = ["word", "probability", "attention to words"]
-    header += ["attention to triples", "without triples"] if explanation.graphs is not None else []
-    header += ["copied from"] if explanation.system["copy"] else []
-    return _table(header, (_word_row(word, top_k) for word in explanation.words))
+    header += ["attention to triples", "without triples"] if explanation.has_knowledge_attention else []
+    return _table(header, (_attention_row(word, top_k) for word in explanation.words))
 
 
-def _word_row(word: EndingWord, top_k: int) -> list[str]:
+def _attention_row(word: EndingWord, top_k: int) -> list[str]:
     row = [_escape(word.word), f"{word.probability:.3f}", _words(word.state_attention[:top_k])]
     if word.triple_attention is not None:
         row += [_triples(word.triple_attention[:top_k]), f"{word.empty_graph_attention or 0:.2f}"]
-    if word.copied is not None:
-        row.append(_words(word.copied[:top_k]))
     return row
 
 

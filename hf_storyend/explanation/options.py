@@ -37,7 +37,7 @@ class ExplainOptions:
     )
     without_sentence: int | None = option(None, "Remove the sentence with this number, from 1, and compare.")
     num_beams: int | None = option(None, "Beams; default: the model's own setting.")
-    attention_top_k: int = option(3, "Show the words and triples with the k highest weights.")
+    attention_top_k: int = option(3, "Show the words and triples with the k highest shares and weights.")
     json: bool = option(False, "Print JSON instead of tables.")
 
     def __post_init__(self) -> None:

@@ -86,17 +86,45 @@ function show() {
   const atSentence = (place) => [wordAt(place), title(place.sentence).toLowerCase()];
   byId("other-words").textContent = fillWeights("words", states, atSentence);
   showTriples(graphs);
-  const copied = chosen.sentence === ending ? data.words[chosen.position - 1].copied : null;
-  byId("copied-part").hidden = !copied;
-  fillWeights("copied", copied ?? [], atSentence);
+  showSources(chosen.sentence === ending ? data.words[chosen.position - 1].sources : null);
+}
+
+function showSources(sources) {
+  byId("sources-part").hidden = !sources;
+  if (!sources) return;
+  const pointed = [
+    ...sources.triples.map((triple) => ({ text: `${triple.head} · ${triple.relation} · ${triple.tail}`, note: `triple at ${triple.word}, sentence ${triple.sentence}`, weight: triple.share })),
+    ...sources.story.map((place) => ({ text: place.word, note: `copied from sentence ${place.sentence}`, weight: place.share })),
+    { text: "vocabulary", note: "", weight: sources.vocabulary },
+  ];
+  fillWeights("sources", pointed.sort((one, other) => other.weight - one.weight), (item) => [item.text, item.note]);
 }
 
 function showTriples(graphs) {
-  byId("triples-part").hidden = !data.graphs;
+  byId("triples-part").hidden = data.system.knowledge === null;
   const more = fillWeights("triples", triplesOf(graphs), (triple) =>
     [`${triple.head} · ${triple.relation} · ${triple.tail}`, `at ${wordAt(triple)}`]);
   const empty = graphs.filter((graph) => !graphOf(graph).length).reduce((sum, graph) => sum + graph.weight, 0);
   byId("other-triples").textContent = graphs.length ? `${more}${empty.toFixed(3)} to words without triples.` : "";
+}
+
+// How likely the ending is without a part, in words.
+function effectText(effect) {
+  if (effect.effect === null) return "impossible";
+  if (effect.factor === null) return "practically impossible";
+  if (effect.factor >= 1.05) return `${effect.factor.toFixed(1)} times less likely`;
+  return effect.factor * 1.05 <= 1 ? `${(1 / effect.factor).toFixed(1)} times more likely` : "as likely";
+}
+
+function showEffects() {
+  const named = [
+    ...data.effects.triples.map((one) => [`${one.head} · ${one.relation} · ${one.tail}`, one]),
+    ...(data.effects.knowledge ? [["all triples", data.effects.knowledge]] : []),
+    ...data.effects.sentences.map((one) => [`sentence ${one.sentence}`, one]),
+  ];
+  byId("effects-part").hidden = !named.length;
+  fill("effects", named.map(([name, effect]) =>
+    element("tr", {}, element("td", { textContent: `without ${name}` }), element("td", { textContent: effectText(effect) }))));
 }
 
 function choose(place, isFocused) {
@@ -146,7 +174,8 @@ function build() {
     return element("tr", {}, element("td", { textContent: title(clue.sentence) }), element("td", { textContent: words }));
   }));
   byId("notes").replaceChildren(...data.notes.map((note) => element("li", { textContent: note })));
-  byId("knowledge-sample").hidden = !data.graphs;
+  byId("knowledge-sample").hidden = data.system.knowledge === null;
+  showEffects();
   byId("story").addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.altKey || event.metaKey) return;
     const place = neighbour(chosen, event.key);

@@ -1,13 +1,15 @@
-"""The result of an explanation: probabilities and attentions of an ending's words, and the clues behind them."""
+"""The result of an explanation: what an ending's words came from, effects, attentions, and the clues behind them."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 AttentionKind = Literal["state", "knowledge"]
+SourceKind = Literal["vocabulary", "story", "knowledge"]
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,132 @@ class WeightedTriple:
 
 
 @dataclass(frozen=True)
+class SourceWord:
+    """A place of the story that a word of the ending came from, and its share of that word's probability."""
+
+    sentence: int
+    position: int
+    word: str
+    share: float
+
+
+@dataclass(frozen=True)
+class SourceTriple:
+    """
+    A triple that a word of the ending came from, and its share of that word's probability.
+
+    If several words of the story have the triple, the place is that of the highest share, and the share their sum.
+    """
+
+    head: str
+    relation: str
+    tail: str
+    sentence: int
+    position: int
+    word: str
+    share: float
+
+    @property
+    def triple(self) -> tuple[str, str, str]:
+        """Head, relation and tail."""
+        return self.head, self.relation, self.tail
+
+
+@dataclass(frozen=True)
+class Sources:
+    """
+    What a word of the ending came from: shares of its probability, which sum to 1. Lists have the highest share first.
+
+    Args:
+        vocabulary: Share that was generated from the vocabulary.
+        story: Places of the story; only systems that copy have any.
+        triples: Triples; only systems with a tail pointer have any.
+    """
+
+    vocabulary: float
+    story: list[SourceWord]
+    triples: list[SourceTriple]
+
+    @classmethod
+    def from_dict(cls, shares: Mapping[str, Any]) -> Sources:
+        """Return the sources of a word as the pipeline describes them."""
+        return cls(
+            shares["vocabulary"],
+            [SourceWord(**place) for place in shares["story"]],
+            [SourceTriple(**triple) for triple in shares["triples"]],
+        )
+
+    def totals(self) -> dict[SourceKind, float]:
+        """Return the share of each kind of source."""
+        story, triples = (sum(item.share for item in items) for items in (self.story, self.triples))
+        return {"vocabulary": self.vocabulary, "story": story, "knowledge": triples}
+
+    @property
+    def main(self) -> SourceKind:
+        """The kind of source with the highest share."""
+        totals = self.totals()
+        return max(totals, key=lambda kind: totals[kind])
+
+
+@dataclass(frozen=True)
+class Evidence(SourceTriple):
+    """A triple that a word of the ending came from, with that word."""
+
+    ending_word: str
+
+
+@dataclass(frozen=True)
+class Effect:
+    """
+    How much less likely the whole ending is without a part of the story or its knowledge.
+
+    Args:
+        effect: Difference of log probabilities in nats; below 0 if the ending is more likely without the part. None if
+            it can't be generated without it, because a word that it copies is gone.
+        factor: The same as a factor: the ending is so many times less likely.
+    """
+
+    effect: float | None
+    factor: float | None
+
+
+@dataclass(frozen=True)
+class TripleEffect(Effect):
+    """The effect of a triple, removed from all words of the story."""
+
+    head: str
+    relation: str
+    tail: str
+
+
+@dataclass(frozen=True)
+class SentenceEffect(Effect):
+    """The effect of a sentence, counted from 1."""
+
+    sentence: int
+
+
+@dataclass(frozen=True)
+class Effects:
+    """
+    Effects of single triples, of each sentence, and of all triples together.
+
+    Args:
+        triples: Triples that were removed, one at a time.
+        sentences: All sentences; empty if the story has one only.
+        knowledge: All triples together; None if the story has none, or the system reads none.
+    """
+
+    triples: list[TripleEffect]
+    sentences: list[SentenceEffect]
+    knowledge: Effect | None
+
+    def of_triple(self, triple: tuple[str, str, str]) -> TripleEffect | None:
+        """Return the effect of a triple; None if it was not measured."""
+        return next((one for one in self.triples if (one.head, one.relation, one.tail) == triple), None)
+
+
+@dataclass(frozen=True)
 class EndingWord:
     """
     A word of the ending; its lists are sorted by weight, highest first.
@@ -41,32 +169,32 @@ class EndingWord:
     Args:
         word: The word; the end symbol is one, too.
         probability, log_probability: Given the words before it.
+        sources: What it came from, by shares of its probability.
         state_attention: Attention to the hidden states of the story's words.
-        knowledge_attention: Attention to the graphs of the story's words; None if the model has no knowledge.
-        empty_graph_attention: Sum of the attention to words without triples; None if the model has no knowledge.
-        triple_attention: Triples of those graphs, by knowledge attention times triple attention; None if the model has
-            no knowledge.
-        copied: Places that it is copied from, by their share of its probability; None if the model does not copy.
+        knowledge_attention: Attention to the graphs of the story's words; None without knowledge attention.
+        empty_graph_attention: Sum of the attention to words without triples; None without knowledge attention.
+        triple_attention: Triples of those graphs, by knowledge attention times triple attention; None without
+            knowledge attention.
     """
 
     word: str
     probability: float
     log_probability: float
+    sources: Sources
     state_attention: list[WeightedWord]
     knowledge_attention: list[WeightedWord] | None = None
     empty_graph_attention: float | None = None
     triple_attention: list[WeightedTriple] | None = None
-    copied: list[WeightedWord] | None = None
 
 
 @dataclass(frozen=True)
 class GraphTriple:
-    """A triple of a word's graph and its weight in the graph."""
+    """A triple of a word's graph and its attention weight there; None in systems without knowledge attention."""
 
     head: str
     relation: str
     tail: str
-    weight: float
+    weight: float | None
 
 
 @dataclass(frozen=True)
@@ -110,7 +238,7 @@ class ClueLink:
 @dataclass(frozen=True)
 class Explanation:
     """
-    An ending, its attentions and its clues.
+    An ending, what its words came from, effects, attentions and clues.
 
     Args:
         story: Sentences as text.
@@ -119,11 +247,15 @@ class Explanation:
         ending: Ending as text.
         words: Words of the ending, the end symbol included.
         log_probability: Sum over the words of the ending.
-        graphs: Triples of each word of the story; None if the model has no knowledge.
+        evidence: Triples that words of the ending came from, highest share first; shares below 1 % don't count.
+        effects: How much less likely the ending is without each sentence, and without the triples of the evidence and
+            those with the highest attention.
+        graphs: Triples of each word of the story, by attention or, without knowledge attention, in the order of the
+            table; None if the system reads no triples.
         attentions: All attention matrices.
         clues: For each sentence, last one first, its words by relevance for the ending.
         links: Highest attention weights of clue words.
-        system: Settings that define the system: `story_encoder`, `knowledge`, `copy`.
+        system: Settings that define the system: `story_encoder`, `knowledge`, `copy`, `tail_pointer`.
         notes: Limits of this explanation.
     """
 
@@ -133,6 +265,8 @@ class Explanation:
     ending: str
     words: list[EndingWord]
     log_probability: float
+    evidence: list[Evidence]
+    effects: Effects
     graphs: list[list[list[GraphTriple]]] | None
     attentions: list[AttentionMatrix]
     clues: list[SentenceClues]
@@ -143,6 +277,16 @@ class Explanation:
     def words_of(self, sentence: int) -> list[str]:
         """Return the words of a sentence, counted from 1; the ending follows the last sentence of the story."""
         return [*self.sentences, [word.word for word in self.words]][sentence - 1]
+
+    @property
+    def has_knowledge_attention(self) -> bool:
+        """Whether the system attends to triples; with a tail pointer alone, it reads them without attention."""
+        return self.system["knowledge"] is not None
+
+    @property
+    def has_sources(self) -> bool:
+        """Whether words can come from elsewhere than the vocabulary."""
+        return bool(self.system["copy"] or self.system["tail_pointer"])
 
     def has_triples(self, sentence: int, position: int) -> bool:
         """Whether a word of the story, counted from 1, has triples."""
@@ -167,6 +311,12 @@ class Explanation:
         from .files import explanation_html
 
         return explanation_html(self)
+
+    def draw_sources(self, path: str | Path) -> None:
+        """Draw what each word came from as stacked bars; the file's suffix gives the format."""
+        from .figures import draw_sources
+
+        draw_sources(self, Path(path))
 
     def draw_clues(self, path: str | Path) -> None:
         """Draw the clue links between sentences; the file's suffix gives the format."""

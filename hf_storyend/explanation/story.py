@@ -9,8 +9,9 @@ from typing import Any
 import torch
 
 from ..modeling import IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
+from ..modeling.evidence import triple_names, written_words
 from ..modeling.knowledge_table import Triple, relation_name
-from ..modeling.text_processing import normalize_text, split_sentences, split_words, truecase_forms
+from ..modeling.text_processing import normalize_text, split_sentences
 
 
 @dataclass(frozen=True)
@@ -46,14 +47,19 @@ def tokenize_story(
     triples: Sequence[Triple] | None = None,
 ) -> TokenizedStory:
     """Tokenize a story, with triples for it alone if given, on the device of the model."""
-    if triples and model.config.knowledge is None:
-        raise ValueError("`triples` were given, but this model reads no knowledge: its `config.knowledge` is None.")
+    if triples and not reads_triples(model):
+        raise ValueError("`triples` were given, but this model reads no knowledge: it was trained without triples.")
     sentences = split_story(story)
     if not sentences:
         raise ValueError(f"`story` has no sentence: {story!r}.")
     batch = tokenizer([sentences], triples=triples, return_tensors="pt")
     tensors = {name: tensor.to(model.device) for name, tensor in batch.items()}
-    return TokenizedStory(sentences, [_split_sentence(tokenizer, sentence) for sentence in sentences], tensors)
+    return TokenizedStory(sentences, written_words(tokenizer, sentences), tensors)
+
+
+def reads_triples(model: IncrementalEncoderForEndingGeneration) -> bool:
+    """Whether a model reads triples: by knowledge attention, or by a tail pointer."""
+    return model.config.knowledge is not None or model.config.tail_pointer
 
 
 def split_story(story: str | Sequence[str]) -> list[str]:
@@ -66,29 +72,10 @@ def split_story(story: str | Sequence[str]) -> list[str]:
     return sentences
 
 
-def _split_sentence(tokenizer: IncrementalEncoderTokenizer, sentence: str) -> list[str]:
-    """Split a sentence as the tokenizer does, but keep the case where that splits into the same words."""
-    text = normalize_text(sentence)
-    as_read = split_words(text.lower() if tokenizer.do_lower_case else text, tokenizer.split_contractions)
-    as_written = split_words(text, tokenizer.split_contractions)
-    return as_written if len(as_written) == len(as_read) else as_read
-
-
-def ending_words(tokenizer: IncrementalEncoderTokenizer, story: TokenizedStory, ids: Sequence[int]) -> list[str]:
-    """Return the truecased words of an ending; out-of-vocabulary words are copies from the story."""
-    cased = {**tokenizer.word_forms, **truecase_forms(story.words)} if tokenizer.do_lower_case else {}
-    return [_ending_word(tokenizer, story, word_id, cased) for word_id in ids]
-
-
-def _ending_word(
-    tokenizer: IncrementalEncoderTokenizer, story: TokenizedStory, word_id: int, cased: dict[str, str]
-) -> str:
-    if word_id < len(tokenizer):
-        word = tokenizer.convert_ids_to_tokens(word_id)
-        return cased.get(word, word)
-    place = story.first_position(word_id)
-    assert place is not None, f"copied id {word_id} is not in the story"
-    return story.words[place[0]][place[1]]
+def name_triples(tokenizer: IncrementalEncoderTokenizer, story: TokenizedStory) -> dict[tuple[int, int, int], Triple]:
+    """Return the triples of a story by their places: sentence, word and triple, counted from 0."""
+    ids, mask = (story.tensors[name][0].cpu() for name in ("triple_ids", "triple_mask"))
+    return triple_names(tokenizer, story.words, ids, mask)
 
 
 def find_triples(
@@ -106,38 +93,32 @@ def find_triples(
     Returns:
         Mask [1, K, L, N] of their places.
     """
-    ids, mask = story.tensors["triple_ids"], story.tensors["triple_mask"] == 1
-    found = torch.zeros_like(mask)
+    names = name_triples(tokenizer, story)
+    found = torch.zeros_like(story.tensors["triple_mask"], dtype=torch.bool)
     for triple in triples:
-        wanted = _triple_ids(tokenizer, name, triple)
-        here = torch.zeros_like(mask) if wanted is None else (ids == ids.new_tensor(wanted)).all(dim=-1) & mask
-        if not here.any():
+        wanted = _normalize_triple(tokenizer, name, triple)
+        places = [place for place, named in names.items() if named == wanted]
+        if not places:
             raise ValueError(
                 f"`{name}`: no word of the story has the triple {tuple(triple)}. "
-                f"Triples of the story: {_format_triples(tokenizer, ids[mask])}."
+                f"Triples of the story: {_format_triples(list(dict.fromkeys(names.values())))}."
             )
-        found |= here
+        for place in places:
+            found[0][place] = True
     return found
 
 
-def _triple_ids(tokenizer: IncrementalEncoderTokenizer, name: str, triple: Any) -> list[int] | None:
-    """Return the ids of a triple; None if a word or the relation is not in the vocabulary."""
+def _normalize_triple(tokenizer: IncrementalEncoderTokenizer, name: str, triple: Any) -> Triple:
+    """Return a triple in the spelling of the table."""
     if isinstance(triple, str) or len(triple) != 3 or not all(isinstance(part, str) for part in triple):
         raise ValueError(f"`{name}` has {triple!r}, not (head, relation, tail), three strings.")
-    words = [part.lower() if tokenizer.do_lower_case else part for part in (triple[0], triple[2])]
-    vocabulary, relation = tokenizer.get_vocab(), relation_name(triple[1])
-    if relation not in tokenizer.knowledge.relation_ids or not all(word in vocabulary for word in words):
-        return None
-    return [vocabulary[words[0]], tokenizer.knowledge.relation_ids[relation], vocabulary[words[1]]]
+    head, tail = (part.lower() if tokenizer.do_lower_case else part for part in (triple[0], triple[2]))
+    return head, relation_name(triple[1]), tail
 
 
-def _format_triples(tokenizer: IncrementalEncoderTokenizer, ids: torch.Tensor, max_triples: int = 10) -> str:
-    """List the distinct triples of [R, 3], the first few of many."""
-    distinct = list(dict.fromkeys(map(tuple, ids.tolist())))
-    shown = []
-    for head, relation, tail in distinct[:max_triples]:
-        words = tokenizer.convert_ids_to_tokens([head, tail])
-        shown.append(f"({words[0]}, {tokenizer.knowledge.relations[relation]}, {words[1]})")
+def _format_triples(triples: Sequence[Triple], max_triples: int = 10) -> str:
+    """List triples, the first few of many."""
+    shown = [f"({', '.join(triple)})" for triple in triples[:max_triples]]
     if not shown:
         return "none"
-    return ", ".join(shown) + (f" and {len(distinct) - max_triples} more" if len(distinct) > max_triples else "")
+    return ", ".join(shown) + (f" and {len(triples) - max_triples} more" if len(triples) > max_triples else "")

@@ -21,6 +21,7 @@ from ..systems import SYSTEMS, System, find_system
 # Stands for the repository until a push knows its name.
 PLACEHOLDER = "OWNER/NAME"
 _NOT_MEASURED = "not measured"
+_SETTINGS = ("story_encoder", "knowledge", "copy", "tail_pointer")
 _KNOWLEDGE_NAMES = {"graph_attention": "graph attention", "contextual_attention": "contextual attention", None: None}
 
 
@@ -55,6 +56,7 @@ def render_card(
         paper_name=system.paper_name,
         knowledge=_KNOWLEDGE_NAMES[system.knowledge],
         copy=system.copy,
+        tail_pointer=system.tail_pointer,
         data=run.get("data"),
         is_embedded=_is_embedded(run),
         training=_table({"": _training_facts(run)}),
@@ -180,9 +182,8 @@ def _measured(metrics: dict[str, float] | None) -> dict[str, str]:
 
 
 def _system_of(config: dict[str, Any]) -> System:
-    settings = {name: config.get(name) for name in ("story_encoder", "knowledge", "copy")}
-    # Configurations of version 0.1 do not have it.
-    settings["tail_pointer"] = config.get("tail_pointer", False)
+    # Models of version 0.1 have no tail pointer.
+    settings = {"tail_pointer": False, **{name: config[name] for name in _SETTINGS if name in config}}
     for system in SYSTEMS.values():
         if system.settings == settings:
             return system

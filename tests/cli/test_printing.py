@@ -1,11 +1,13 @@
 """Markdown for people and for programs: nothing of a table is ever cut off."""
 
 import io
+import re
 
 import pytest
 from rich.console import Console
 
 from hf_storyend.cli import printing
+from hf_storyend.explanation.wording import align_words
 
 TABLE = "# Title\n\n| system | perplexity |\n| --- | ---: |\n| one constant ending | 12.5 |\n| other | |\n"
 
@@ -53,10 +55,78 @@ def test_a_page_without_tables(terminal):
     assert screen.getvalue().split() == ["Some", "words."]
 
 
+def result(ending, words, evidence=(), knowledge_effect=None):
+    """A result of the pipeline; words as (word, share of the vocabulary, places, triples)."""
+    return {
+        "ending": ending,
+        "score": -0.5,
+        "words": [
+            {"word": word, "probability": 0.5, "vocabulary": vocabulary, "story": story, "triples": triples}
+            for word, vocabulary, story, triples in words
+        ],
+        "evidence": list(evidence),
+        "knowledge_effect": knowledge_effect,
+    }
+
+
+PLACE = {"word": "[b]", "sentence": 1, "position": 2, "share": 0.12}
+TRIPLE = {"head": "cat", "relation": "IsA", "tail": "[i]pet", "word": "cat", "sentence": 1, "position": 1}
+
+
 def test_text_is_printed_as_it_is(capsys):
     printing.print_line("a [bold]model[/] :cat: of 3")
-    evidence = {"head": "cat", "relation": "IsA", "tail": "pet", "weight": 0.5, "word": "cat"}
-    printing.print_endings(":cat: [b]", [{"ending": "It slept. [/]", "score": -0.5, "evidence": [evidence]}])
+    words = [
+        ("it", 1.0, [], []),
+        ("slept", 0.47, [PLACE], [{**TRIPLE, "share": 0.41}]),
+        (".", 0.95, [{**PLACE, "share": 0.05}], []),
+    ]
+    evidence = {**TRIPLE, "share": 0.41, "ending_word": "slept", "effect": 1.13, "factor": 3.1}
+    printing.print_endings(":cat: [b]", [result("It slept. [/]", words, [evidence], {"effect": None, "factor": None})])
     printed = capsys.readouterr().out
     assert "a [bold]model[/] :cat: of 3\n:cat: [b]\n  It slept. [/]  (-0.50 a word)\n" in printed
-    assert "50.0%  cat IsA pet  at 'cat'" in printed
+    assert '      slept: 41 % from cat IsA [i]pet, 12 % from "[b]" in sentence 1\n' in printed
+    assert "      without cat IsA [i]pet the ending is 3.1 times less likely\n" in printed
+    assert "      without all triples the ending is impossible\n" in printed
+    assert ".:" not in printed
+
+
+@pytest.mark.parametrize(
+    ("effect", "line"),
+    [
+        (None, "No word of this ending came from a triple.\n"),
+        (
+            {"effect": 0.0, "factor": 1.0},
+            "No word of this ending came from a triple; without all triples it is as likely.\n",
+        ),
+    ],
+)
+def test_a_line_says_that_knowledge_played_no_part(effect, line, capsys):
+    printing.print_endings("A story.", [result("It slept.", [("it", 1.0, [], [])], knowledge_effect=effect)])
+    assert line in capsys.readouterr().out
+
+
+def test_words_have_the_colour_of_their_main_source(monkeypatch):
+    screen = io.StringIO()
+    monkeypatch.setattr(
+        printing, "Console", lambda **settings: Console(file=screen, force_terminal=True, width=80, **settings)
+    )
+    words = [
+        ("it", 1.0, [], []),
+        ("did", 0.1, [{**PLACE, "share": 0.9}], []),
+        ("n't", 1.0, [], []),
+        ("sleep", 0.4, [], [{**TRIPLE, "share": 0.6}]),
+    ]
+    printing.print_endings("A story.", [result("It didn't sleep.", words)])
+    ending = screen.getvalue().splitlines()[1]
+    assert re.findall(r"\x1b\[([\d;]*)m([\w']+)", ending)[:3] == [("1", "It"), ("1;32", "did"), ("1", "n't")]
+    assert "\x1b[1;36msleep\x1b" in ending
+
+
+def test_words_are_found_in_the_text_whatever_its_case_and_spaces():
+    words = ["she", "could", "n't", "leave", ",", "gone", "Tom"]
+    pieces = align_words("She couldn't leave, Tom", words)
+    assert [(piece, place) for piece, place in pieces if place is not None] == [
+        *(("She", 0), ("could", 1), ("n't", 2), ("leave", 3), (",", 4), ("Tom", 6))
+    ]
+    assert "".join(piece for piece, _ in pieces) == "She couldn't leave, Tom"
+    assert align_words("", ["a"]) == []

@@ -1,8 +1,10 @@
 """`storyend generate` and `storyend explain`, as a person starts them."""
 
 import json
+import re
 
 import pytest
+from small_model import small_model
 
 import hf_storyend
 from hf_storyend.pretrained import EXAMPLE_STORIES
@@ -22,15 +24,47 @@ def generate(storyend, saved):
     return lambda *arguments, code=0: storyend("generate", *arguments, "--model", saved, code=code)
 
 
-def test_an_ending_with_its_score_and_evidence(generate):
-    (result,) = json.loads(generate(STORY, "--json", "--evidence_top_k", "2").out)
-    assert result["story"] == STORY
+@pytest.fixture
+def pointing(tokenizer, tmp_path):
+    """A model with a tail pointer, and a table with a weight so high that added triples are sure to give words."""
+    tokenizer.knowledge.weights = {("treat", "RelatedTo", "friday"): 30.0}
+    small_model("ie-copy-tails", tokenizer, max_ending_length=4).save_pretrained(tmp_path / "pointing")
+    tokenizer.save_pretrained(tmp_path / "pointing")
+    return str(tmp_path / "pointing")
+
+
+def test_an_ending_with_its_score_and_sources(generate):
+    story = "The kitchen was full of smoke. Anna put a cake in the oven."
+    (result,) = json.loads(generate(story, "--json", "--evidence_top_k", "2").out)
+    assert result["story"] == story
     (ending,) = result["endings"]
-    assert set(ending) == {"ending", "score", "evidence"} and ending["score"] < 0
-    printed = generate(STORY, "--evidence_top_k", "2").out
-    assert STORY in printed and ending["ending"] in printed
-    for item in ending["evidence"]:
-        assert f"{item['head']} {item['relation']} {item['tail']}" in printed
+    assert set(ending) == {
+        *("ending", "score", "words", "evidence", "attention", "sentence_effects", "knowledge_effect")
+    }
+    assert ending["score"] < 0 and len(ending["attention"]) == 2
+    assert {word["vocabulary"] for word in ending["words"]} == {1.0}
+    printed = generate(story, "--evidence_top_k", "2").out
+    assert story in printed and ending["ending"] in printed
+    assert "No word of this ending came from a triple; without all triples it is " in printed
+
+
+def test_words_from_triples_are_printed_with_effects(storyend, pointing):
+    arguments = ("generate", STORY, "--triple", "oven,Causes,burnt", "--model", pointing)
+    (result,) = json.loads(storyend(*arguments, "--json").out)
+    best = result["endings"][0]["evidence"][0]
+    assert (best["head"], best["relation"], best["tail"], best["ending_word"]) == ("oven", "Causes", "burnt", "burnt")
+    assert best["share"] > 0.9 and best["factor"] > 1 and best["effect"] > 0
+    printed = storyend(*arguments).out
+    assert re.search(r"burnt: (100|9\d) % from oven Causes burnt", printed)
+    assert re.search(r"without oven Causes burnt the ending is .* times less likely", printed)
+    assert re.search(r"without all triples the ending is .* times less likely", printed)
+
+
+def test_a_model_that_reads_no_triples_says_that_none_gave_a_word(storyend, tokenizer, tmp_path):
+    small_model("hlstm-copy", tokenizer).save_pretrained(tmp_path / "copying")
+    tokenizer.save_pretrained(tmp_path / "copying")
+    printed = storyend("generate", STORY, "--model", str(tmp_path / "copying")).out
+    assert "No word of this ending came from a triple.\n" in printed
 
 
 def test_several_stories_and_endings(generate):
@@ -60,8 +94,8 @@ def test_a_seed_samples_the_same_endings_again(generate):
 
 def test_triples_are_added(generate):
     arguments = (STORY, "--triple", "smoke,AtLocation,kitchen", "--evidence_top_k", "50", "--json")
-    evidence = json.loads(generate(*arguments).out)[0]["endings"][0]["evidence"]
-    assert ("smoke", "AtLocation", "kitchen") in {(item["head"], item["relation"], item["tail"]) for item in evidence}
+    attention = json.loads(generate(*arguments).out)[0]["endings"][0]["attention"]
+    assert ("smoke", "AtLocation", "kitchen") in {(item["head"], item["relation"], item["tail"]) for item in attention}
 
 
 @pytest.mark.parametrize(

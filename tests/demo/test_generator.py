@@ -139,6 +139,13 @@ def test_a_triple_that_can_not_be_used_is_named_by_its_row(generator, triple, pr
         generator.generate(ask(generator, triples=(TRIPLE, triple)))
 
 
+def test_a_tail_pointer_alone_takes_the_visitors_triples(pointing_directory):
+    generator = EndingGenerator([pointing_directory])
+    assert generator.systems == ["pointing (ie-copy-tails)"]
+    (ending,) = generator.generate(ask(generator, triples=(UserTriple(1, "oven", "Causes", "timer"),))).endings
+    assert ending.evidence[0].triple == ("oven", "Causes", "timer")
+
+
 def test_triples_for_a_system_without_knowledge_are_an_error(generator):
     with pytest.raises(ValueError, match=r"copying \(hlstm-copy\) reads no knowledge"):
         generator.generate(ask(generator, system=generator.systems[1], triples=(TRIPLE,)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import re
+from dataclasses import astuple, replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -13,7 +14,11 @@ import pytest
 pytest.importorskip("gradio", reason="gradio is not installed")
 
 from hf_storyend.demo import EndingGenerator, build_demo  # noqa: E402
+from hf_storyend.demo.generator import GeneratedEndings  # noqa: E402
 from hf_storyend.demo.handlers import DemoHandlers  # noqa: E402
+from hf_storyend.demo.rendering import ending_html, word_table_html  # noqa: E402
+from hf_storyend.explanation import EndingWord, Evidence, Sources, SourceTriple, SourceWord  # noqa: E402
+from hf_storyend.explanation.wording import effect_text, percent  # noqa: E402
 
 STORY = "Anna put a cake in the oven.\nThe cake in the oven was burnt."
 MARKUP = (
@@ -23,8 +28,8 @@ UNICODE = "Anna 🎂 put שלום a\u202e cake\u200b $x$ in the oven & <b>ran</b
 
 
 @pytest.fixture(scope="module")
-def handlers(model_directory, copying_directory):
-    return DemoHandlers(EndingGenerator([model_directory, copying_directory]))
+def handlers(model_directory, copying_directory, pointing_directory):
+    return DemoHandlers(EndingGenerator([model_directory, copying_directory, pointing_directory]))
 
 
 def generate(handlers, story=STORY, triples="", decoding="greedy", number=3, seed=1, system=0):
@@ -52,20 +57,23 @@ def names_of(text):
     return {tag for tag, _ in Tags(text).elements}
 
 
+def rows_of(text):
+    """The text of each row of the tables."""
+    return [Tags(row).text for row in re.findall(r"<tr><th scope=\"row\".*?</tr>", text)]
+
+
 def test_an_ending_comes_with_a_row_for_each_word(handlers):
     shown = generate(handlers)
     (explanation,) = handlers._generator.generate(shown["request"]).endings
     assert shown["message"] == "" and shown["area"].visible
     assert Tags(shown["ending"]).text == explanation.ending
-    rows = re.findall(r"<tr><th scope=\"row\".*?</tr>", shown["words"])
-    assert len(rows) == len(explanation.words)
-    for row, word in zip(rows, explanation.words, strict=True):
-        text = Tags(row).text
-        assert text.startswith(f"{word.word}{word.probability:.3f}")
-        for read in word.state_attention[:3]:
-            assert read.weight < 0.005 or f"{read.word} {read.weight:.2f}" in text
-        for read in word.triple_attention[:3]:
-            assert read.weight < 0.005 or f"{read.head} · {read.relation} · {read.tail} {read.weight:.2f}" in text
+    rows = rows_of(shown["words"])
+    assert len(rows) >= len(explanation.words)
+    for row, word in zip(rows, explanation.words, strict=False):
+        assert row == f"{word.word}{word.probability:.3f}100 %––"
+    assert "No word of this ending came from a triple." in shown["words"]
+    assert [row.startswith("sentence") for row in rows[-2:]] == [True, True] and "likely" in rows[-1]
+    assert any(row.startswith("all triples") for row in rows)
     assert not shown["endings"].visible
 
 
@@ -85,9 +93,53 @@ def test_own_triples_show_the_ending_without_them(handlers):
 
 
 def test_a_system_that_copies_shows_the_places(handlers):
-    table = generate(handlers, system=1)["words"]
-    assert "Copied from" in table and "Attention to triples" not in table
-    assert "reads no knowledge" in table
+    shown = generate(handlers, system=1)
+    (explanation,) = handlers._generator.generate(shown["request"]).endings
+    copied = [word for word in explanation.words if word.sources.story]
+    assert copied
+    for word, row in zip(explanation.words, rows_of(shown["words"]), strict=False):
+        for place in word.sources.story[:3]:
+            assert place.share < 0.005 or f"{place.word}, sentence {place.sentence} {percent(place.share)}" in row
+    assert "reads no knowledge" in shown["words"] and "all triples" not in shown["words"]
+
+
+def test_words_from_knowledge_are_marked_and_their_triples_have_shares_and_effects(handlers):
+    shown = generate(handlers, triples="oven, Causes, smoke", system=2)
+    (explanation,) = handlers._generator.generate(shown["request"]).endings
+    assert Tags(shown["ending"]).text.startswith(explanation.ending)
+    marked = [attributes for tag, attributes in Tags(shown["ending"]).elements if tag == "span"]
+    first = explanation.words[0].sources
+    assert marked[0] == {
+        "class": "source knowledge",
+        "title": f"{percent(first.triples[0].share)} from oven Causes smoke",
+    }
+    best = explanation.evidence[0]
+    effect = effect_text(explanation.effects.of_triple(best.triple))
+    assert f"oven · Causes · smokesmoke{percent(best.share)}{effect}" in rows_of(shown["words"])
+    assert "less likely" in effect and "reads no knowledge" not in shown["words"]
+    assert "mostly came from" in Tags(shown["ending"]).text and "mostly" not in generate(handlers)["ending"]
+
+
+def test_what_stands_in_a_title_is_escaped(handlers):
+    """Words of visitors reach attributes: here a name that the ending copies."""
+    name = 'x"onmouseover=hacked=1<b>'
+    place = SourceWord(1, 1, name, 0.7)
+    triple = SourceTriple(name, "IsA", name, 1, 1, name, 0.3)
+    word = EndingWord(name, 0.5, -0.7, Sources(0.0, [place], [triple]), [])
+    request = generate(handlers)["request"]
+    (explanation,) = handlers._generator.generate(request).endings
+    evidence = [Evidence(*astuple(triple), name)]
+    hostile = replace(
+        explanation, ending=f"{name}!", words=[word], evidence=evidence, system={**explanation.system, "copy": True}
+    )
+    shown = ending_html(GeneratedEndings((hostile,)), 0)
+    (_, _), (tag, attributes), *_ = Tags(shown).elements
+    assert tag == "span" and set(attributes) == {"class", "title"}
+    assert attributes["title"] == f'70 % from "{name}" in sentence 1, 30 % from {name} IsA {name}'
+    assert Tags(shown).text.startswith(f"{name}!") and names_of(shown) == {"p", "span"}
+    table = word_table_html(hostile)
+    assert "b" not in names_of(table) and not any("onmouseover" in found for _, found in Tags(table).elements)
+    assert f"{name} · IsA · {name}" in Tags(table).text
 
 
 @pytest.mark.parametrize(
@@ -123,13 +175,13 @@ def test_an_expired_page_says_so(handlers):
 
 
 @pytest.mark.parametrize("story", [MARKUP, UNICODE, f"{UNICODE}\n{MARKUP}"])
-@pytest.mark.parametrize("system", [0, 1])
+@pytest.mark.parametrize("system", [0, 1, 2])
 def test_text_of_visitors_is_never_markup(handlers, story, system):
     shown = generate(handlers, story, system=system)
     assert shown["message"] == ""
     table = {"table", "thead", "tbody", "tr", "th", "td", "span", "small", "p", "ul", "li"}
     assert names_of(shown["words"]) <= table
-    assert names_of(shown["ending"]) == {"p"}
+    assert names_of(shown["ending"]) <= {"p", "span"}
     ((tag, attributes),) = Tags(handlers.page(shown["request"], 0)).elements
     assert tag == "iframe" and attributes["sandbox"] == "allow-scripts"
     assert attributes["srcdoc"] == handlers._generator.generate(shown["request"]).endings[0].to_html()
@@ -151,8 +203,9 @@ def test_programs_get_json_and_the_same_messages(handlers):
     import gradio
 
     (result,) = handlers.endings(STORY, [["oven", "Causes", "smoke"]])
-    assert set(result) == {"ending", "log_probability", "words", "notes"}
-    assert {"word", "probability", "state_attention", "triple_attention", "copied"} == set(result["words"][0])
+    assert set(result) == {"ending", "log_probability", "words", "evidence", "effects", "notes"}
+    assert {"word", "probability", "sources", "state_attention", "triple_attention"} == set(result["words"][0])
+    assert set(result["words"][0]["sources"]) == {"vocabulary", "story", "triples"}
     assert len(handlers.endings(STORY, decoding="beam_search", num_endings=5)) == 5
     with pytest.raises(gradio.Error, match="Greedy decoding gives one ending, not 2"):
         handlers.endings(STORY, num_endings=2)

@@ -42,7 +42,7 @@ def test_without_a_sentence(system, number, make_system, tokenizer, story):
     assert compared.changes == [f"without sentence {number}: {story[number - 1]}"]
 
 
-@pytest.mark.parametrize("system", ["ie-msa-ga", "ie-msa-ca", "hlstm-msa-ca"])
+@pytest.mark.parametrize("system", ["ie-msa-ga", "ie-msa-ca", "hlstm-msa-ca", "ie-copy-tails"])
 def test_without_a_triple_equals_a_knowledge_table_that_lacks_it(system, make_system, tokenizer, story):
     model = make_system(system)
     compared = counterfactual(model, tokenizer, story, without_triples=[USED_FOR], **GENERATION)
@@ -120,7 +120,17 @@ def test_invalid_changes_are_refused(make_system, tokenizer, story, change, mess
 
 def test_a_model_without_knowledge_has_no_triples_to_remove(make_system, tokenizer, story):
     with pytest.raises(ValueError, match="reads no knowledge"):
-        counterfactual(make_system("ie"), tokenizer, story, without_triples=[USED_FOR])
+        counterfactual(make_system("ie-copy"), tokenizer, story, without_triples=[USED_FOR])
+
+
+def test_a_triple_whose_head_is_out_of_the_vocabulary_can_be_added_and_removed(make_system, tokenizer, story):
+    model, triple = make_system("ie-copy-tails"), ("Zorba", "Causes", "burn")
+    added = counterfactual(model, tokenizer, story, with_triples=[triple], **GENERATION)
+    assert [one.head for one in added.changed.graphs[1][3]] == ["zorba"]
+    tokenizer.add_triples([triple])
+    removed = counterfactual(model, tokenizer, story, without_triples=[triple], **GENERATION)
+    assert removed.changed.graphs[1][3] == []
+    assert removed.changed.log_probability == pytest.approx(added.original.log_probability, rel=1e-5)
 
 
 def test_the_only_sentence_can_not_be_removed(make_system, tokenizer):

@@ -87,9 +87,69 @@ def test_oov_words_are_listed_and_can_be_copied(make_system, tokenizer, story):
     explanation = explain(model, tokenizer, story, max_new_tokens=2, prefix_allowed_tokens_fn=lambda *_: [copy_id])
     assert explanation.oov_positions == [(2, 4)]
     assert [word.word for word in explanation.words] == ["Zorba", "Zorba"]
-    assert [(place.sentence, place.position) for place in explanation.words[0].copied] == [(2, 4)]
-    assert explanation.notes[0].endswith("read as unknown words: Zorba.")
-    assert "cut off" in explanation.notes[1]
+    assert [(place.sentence, place.position) for place in explanation.words[0].sources.story] == [(2, 4)]
+    assert explanation.words[0].sources.vocabulary == 0 and explanation.words[0].sources.main == "story"
+    assert any(note.endswith("read as unknown words: Zorba.") for note in explanation.notes)
+    assert "cut off" in explanation.notes[-1]
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_sources_are_the_parts_of_the_models_probability(system, make_system, tokenizer, story):
+    model = make_system(system)
+    explanation = explain(model, tokenizer, story, **GENERATION)
+    tokenized = tokenize_story(model, tokenizer, story)
+    (ids,) = generate_endings(model, tokenized, **GENERATION)
+    parts = model.word_sources(labels=torch.tensor([ids]), **tokenized.tensors)
+    for step, word in enumerate(explanation.words):
+        sources, totals = word.sources, word.sources.totals()
+        assert sum(totals.values()) == pytest.approx(1, abs=1e-12)
+        assert sources.vocabulary * word.probability == pytest.approx(float(parts.vocabulary[0, step]), rel=1e-4)
+        assert totals["story"] * word.probability == pytest.approx(float(parts.places[0, step].sum()), rel=1e-4)
+        assert totals["knowledge"] * word.probability == pytest.approx(float(parts.triples[0, step].sum()), rel=1e-4)
+        assert all(place.word.lower() == word.word.lower() for place in sources.story)
+    assert explanation.has_sources == (SYSTEMS[system].copy or SYSTEMS[system].tail_pointer)
+
+
+def test_a_tail_pointer_alone_has_graphs_without_attention(explain_story):
+    explanation = explain_story("ie-copy-tails")
+    oven = explanation.graphs[0][6]
+    assert [(triple.head, triple.relation, triple.tail) for triple in oven] == [
+        ("oven", "UsedFor", "cake"),
+        ("oven", "AtLocation", "kitchen"),
+    ]
+    assert {triple.weight for triple in oven} == {None}
+    assert {matrix.kind for matrix in explanation.attentions} == {"state"}
+    assert all(word.triple_attention is None for word in explanation.words)
+
+
+@pytest.mark.parametrize(
+    ("system", "expected", "unexpected"),
+    [
+        ("ie", ["reads no knowledge", "All words come from the vocabulary"], ["tail pointer"]),
+        ("ie-copy", ["reads no knowledge"], ["tail pointer", "All words"]),
+        ("ie-msa-ga", ["no word comes from one", "All words come from the vocabulary"], ["reads no knowledge"]),
+        ("ie-copy-tails", ["by its tail pointer alone"], ["reads no knowledge", "All words", "no word comes"]),
+        ("ie-msa-ca-copy-tails", [], ["reads no knowledge", "All words", "no word comes", "tail pointer"]),
+    ],
+)
+def test_notes_are_right_for_the_system(system, expected, unexpected, explain_story):
+    notes = " ".join(explain_story(system).notes)
+    assert all(text in notes for text in expected) and not any(text in notes for text in unexpected)
+
+
+@pytest.mark.parametrize("system", ["ie-copy-tails", "ie-msa-ga-copy-tails"])
+def test_evidence_is_the_triples_that_words_came_from(system, make_system, tokenizer, story):
+    model, triple = make_system(system), ("film", "Causes", "burn")
+    tokenizer.knowledge.weights = {("x", "Causes", "y"): 30.0}
+    tokenizer.knowledge.forms = {"burn": ["burn", "cakes"]}
+    tokenizer.add_triples([])
+    explanation = explain(model, tokenizer, story, triples=[triple], max_new_tokens=2)
+    best = explanation.evidence[0]
+    assert best.triple == triple and best.ending_word in ("burn", "cakes") and best.share > 0.9
+    assert (best.word, best.sentence, best.position) == ("film", 2, 8)
+    assert explanation.effects.of_triple(triple).factor > 10
+    shares = [item.share for item in explanation.evidence]
+    assert shares == sorted(shares, reverse=True)
 
 
 def test_triples_of_one_call_are_in_the_graphs(make_system, tokenizer, story):

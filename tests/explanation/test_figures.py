@@ -9,6 +9,8 @@ import pytest
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
+from hf_storyend.explanation import explain  # noqa: E402
+
 
 def texts_of(path):
     root = ElementTree.parse(path).getroot()
@@ -48,3 +50,21 @@ def test_the_same_explanation_is_the_same_file(explain_story, tmp_path):
     for name in ("one.svg", "two.svg"):
         explanation.draw_clues(tmp_path / name)
     assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
+
+
+def test_the_clue_picture_says_that_arrows_are_attention(explain_story, tmp_path):
+    for system, legend in (("ie-msa-ga", "→ knowledge attention"), ("ie-copy-tails", "words with triples are blue")):
+        explain_story(system).draw_clues(tmp_path / "clues.svg")
+        texts = texts_of(tmp_path / "clues.svg")
+        assert any("not what a word came from" in text for text in texts)
+        assert any(text.startswith(legend) for text in texts)
+
+
+def test_the_picture_of_sources_has_a_bar_for_each_word(make_system, tokenizer, story, tmp_path):
+    model, triple = make_system("ie-copy-tails"), ("film", "Causes", "burn")
+    tokenizer.knowledge.weights = {("x", "Causes", "y"): 30.0}
+    explanation = explain(model, tokenizer, story, triples=[triple], max_new_tokens=2)
+    explanation.draw_sources(tmp_path / "sources.svg")
+    texts = texts_of(tmp_path / "sources.svg")
+    assert {"vocabulary", "story", "knowledge"} <= set(texts)
+    assert {word.word for word in explanation.words} <= set(texts) and "film Causes burn" in texts

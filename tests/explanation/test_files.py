@@ -12,11 +12,11 @@ from hf_storyend.explanation.options import FORMATS
 
 ALL_FILES = {
     *("explanation.json", "explanation.md", "explanation.html"),
-    *("clues.svg", "clues.png", "attention.svg", "attention.png"),
+    *(f"{picture}.{suffix}" for picture in ("sources", "clues", "attention") for suffix in ("svg", "png")),
 }
 
 
-@pytest.mark.parametrize("system", ["seq2seq", "ie-msa-ga-copy"])
+@pytest.mark.parametrize("system", ["seq2seq", "ie-msa-ga-copy", "ie-copy-tails"])
 def test_all_files_are_written(system, explain_story, tmp_path):
     explanation = explain_story(system)
     written = save_explanation(explanation, tmp_path / "new" / "why")

@@ -70,8 +70,8 @@ def test_all_probability_of_a_model_that_only_copies_comes_from_the_story(system
         model.lm_head.weight.zero_()
         model.lm_head.bias.fill_(-30)
     for word in explain(model, tokenizer, story, **GENERATION).words:
-        assert sum(place.weight for place in word.copied) == pytest.approx(1, abs=1e-4)
-        assert {place.word.lower() for place in word.copied} == {word.word.lower()}
+        assert sum(place.share for place in word.sources.story) == pytest.approx(1, abs=1e-4)
+        assert {place.word.lower() for place in word.sources.story} == {word.word.lower()}
 
 
 def test_the_model_keeps_its_mode_and_gets_no_gradients(make_system, tokenizer, story):

@@ -125,8 +125,21 @@ def test_words_without_triples_are_not_marked(view):
 def test_systems_without_knowledge_show_none(view, system):
     page = view(system)
     assert not page.driver.find_element(By.ID, "triples-part").is_displayed()
-    assert page.driver.find_element(By.ID, "copied-part").is_displayed() == (system == "hlstm-copy")
+    assert page.driver.find_element(By.ID, "sources-part").is_displayed()
     assert "no chain of clues" in page.text("notes")
+
+
+def test_a_word_of_the_ending_shows_what_it_came_from(view):
+    page = view("ie-copy-tails")
+    sources = page.explanation.words[0].sources
+    shares = dict(page.rows("sources"))
+    assert shares["vocabulary "] == pytest.approx(sources.vocabulary, abs=6e-4)
+    for place in sources.story:
+        assert place.share < 0.0005 or f"{place.word} copied from sentence {place.sentence}" in shares
+    assert "without sentence 4" in page.text("effects") and "without all triples" in page.text("effects")
+    assert not page.driver.find_element(By.ID, "triples-part").is_displayed()
+    page.press(Keys.TAB, Keys.ARROW_UP)
+    assert not page.driver.find_element(By.ID, "sources-part").is_displayed()
 
 
 def test_the_story_is_shown_as_it_is_and_never_runs(view):
