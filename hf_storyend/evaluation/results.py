@@ -17,6 +17,7 @@ from .ablation_results import Ablations
 METRIC_TITLES = {
     "perplexity": "Perplexity, full softmax",
     "perplexity_rare_words": "Perplexity, stories with rare words",
+    "user_triple_gain": "Log-probability of the tail of an own triple, gain in nats",
     "sampled_perplexity": "Perplexity, sampled softmax (the paper's protocol)",
     "sampled_perplexity_std": "... its standard deviation over seeds",
     "bleu_1": "BLEU-1",

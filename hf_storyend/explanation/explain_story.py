@@ -125,7 +125,8 @@ def _graphs(
     graphs: list[list[list[GraphTriple]]] = [[[] for _ in words] for words in story.words]
     for (sentence, position, number), triple in names.items():
         weight = None if weights is None else float(weights[sentence, position, number])
-        graphs[sentence][position].append(GraphTriple(*triple, weight))
+        head, relation, tail = triple
+        graphs[sentence][position].append(GraphTriple(head, relation, tail, weight))
     return [[sorted(graph, key=lambda triple: -(triple.weight or 0)) for graph in sentence] for sentence in graphs]
 
 
