@@ -62,9 +62,10 @@ def push(options: PushOptions) -> None:
 
 def check_code(options: CheckCodeOptions) -> None:
     """
-    Check that the code that travels with a model is, byte for byte, that of the installed package.
+    Check that all that transformers could run of a model is what the installed package writes: code byte for byte.
 
-    The exit code is 0 if it is and 1 if it is not.
+    Files in sub-folders and settings that name code, kernels or other repositories are part of it. A model on the Hub
+    is checked at one commit, which is printed. The exit code is 0 if it is and 1 if it is not.
 
     Example: `storyend check-code me/ie-msa-ca`
     """
@@ -111,11 +112,18 @@ def _print_check(check: CodeCheck, model: str | None) -> None:
 
     versions = ", ".join(f"{name} {number}" for name, number in check.library_versions.items()) or "not recorded"
     print_line(f"library versions: {versions}")
+    if check.revision is not None:
+        print_line(f"revision: {check.revision}")
     for word, names in (("different", check.different), ("missing", check.missing), ("foreign", check.foreign)):
         for name in names:
             print_line(f"  {word}: {name}")
     if model is None and check.is_identical:
         print_line(f"The model that comes with hf_storyend {__version__} carries no code: the package's own is used.")
         return
+    print_line(f"  identical: {len(check.identical)} code files; {', '.join(check.settings) or 'no settings'}")
     verdict = "identical with" if check.is_identical else "not that of"
     print_line(f"The code of {model or 'the default model'} is {verdict} hf_storyend {__version__}.")
+    if check.revision is not None and check.is_identical:
+        print_line(
+            "That holds for this revision only: give it to `from_pretrained` as `revision` and `code_revision`."
+        )

@@ -85,7 +85,7 @@ def plan_push(
     api, folder = api or HfApi(), Path(model)
     paths = model_files(folder)
     if not allow_changed_code:
-        _check_code(folder, {name: path for name, path in paths.items() if name.endswith(".py")})
+        _check_code(folder, paths)
     repo_id = _with_owner(api, repo_id)
     files: dict[str, Content] = dict(paths)
     files["README.md"] = card_of(folder).replace(PLACEHOLDER, repo_id).encode()
@@ -180,8 +180,8 @@ def _operations(plan: PushPlan) -> Iterator[CommitOperationAdd | CommitOperation
         yield CommitOperationDelete(name)
 
 
-def _check_code(folder: Path, code: dict[str, Path]) -> None:
-    check = compare_code(code)
+def _check_code(folder: Path, files: dict[str, Path]) -> None:
+    check = compare_code(files)
     if check.is_identical:
         return
     names = ", ".join([*check.different, *check.missing, *check.foreign])
