@@ -49,6 +49,8 @@ def push(options: PushOptions) -> None:
     if options.dry_run:
         plan, address = hub.plan_push(**arguments), None
         verdict = "A dry run: nothing was pushed."
+        if not plan.is_compared:
+            verdict = "A dry run out of reach of the Hub: nothing was compared, and nothing was pushed."
     else:
         done = hub.push(**arguments)
         plan, address = done.plan, done.commit_url
@@ -95,11 +97,12 @@ def _describe_plan(plan: PushPlan) -> dict[str, Any]:
         "changed": list(plan.changed),
         "removed": plan.removed,
         "unchanged": plan.unchanged,
+        "is_compared": plan.is_compared,
     }
 
 
 def _print_plan(plan: PushPlan) -> None:
-    print_line(f"{plan.repo_id} at {plan.revision}{'' if plan.has_repo else ' (new)'}")
+    print_line(f"{plan.repo_id} at {plan.revision}{' (new)' if plan.is_compared and not plan.has_repo else ''}")
     for word, names in (("new", plan.new), ("changed", plan.changed), ("removed", plan.removed)):
         for name in names:
             print_line(f"  {word:8} {name}")

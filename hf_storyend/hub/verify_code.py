@@ -180,6 +180,9 @@ def code_files_of(folder: Path, config: dict[str, Any], tokenizer_config: dict[s
     names = [name.split(".")[0] + ".py" for name in _named_classes(config) + _named_classes(tokenizer_config)]
     if not names:
         raise ValueError(f"{folder / 'config.json'} has no `auto_map`: save the model again to add its code.")
+    for name in names:
+        if not name.removesuffix(".py").isidentifier():
+            raise ValueError(f"{folder} names `{name}` as code: only files beside config.json can be a model's code.")
     files: dict[str, Path] = {}
     for name in names:
         try:
