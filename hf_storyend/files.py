@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -24,7 +25,7 @@ def file_digest(path: Path) -> str:
 
 def atomic_write(path: Path, text: str) -> None:
     """Write a text file atomically: readers see the old content or the new one, never a part."""
-    temporary = _temporary_sibling(path, "partial")
+    temporary = temporary_sibling(path, "partial")
     try:
         with temporary.open("w", encoding="utf-8") as file:
             file.write(text)
@@ -44,7 +45,7 @@ def atomic_directory(target: Path) -> Iterator[Path]:
     raises. If two processes write the same target, the later one wins; neither reads a partial result.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = _temporary_sibling(target, "partial")
+    temporary = temporary_sibling(target, "partial")
     temporary.mkdir()
     try:
         yield temporary
@@ -52,6 +53,24 @@ def atomic_directory(target: Path) -> Iterator[Path]:
         _swap(temporary, target)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def remove_leftovers(directory: Path, names: str) -> None:
+    """
+    Delete what killed writers of files and directories left behind in `directory`, and nothing else.
+
+    Args:
+        directory: Where the targets are; nobody else may be writing there.
+        names: Regular expression of the targets' names.
+    """
+    pattern = re.compile(rf"\.(?:{names})\.[0-9a-f]{{8}}\.(?:partial|old)")
+    for path in directory.iterdir():
+        if pattern.fullmatch(path.name):
+            _remove(path)
+
+
+def _remove(path: Path) -> None:
+    shutil.rmtree(path, ignore_errors=True) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
 def file_lock(target: Path) -> BaseFileLock:
@@ -70,7 +89,8 @@ def file_lock(target: Path) -> BaseFileLock:
     return FileLock(locks / f"{name}.lock")
 
 
-def _temporary_sibling(path: Path, suffix: str) -> Path:
+def temporary_sibling(path: Path, suffix: str) -> Path:
+    """Return a new name beside `path`, which `remove_leftovers` knows."""
     # The same directory, hence the same file system: a rename is atomic there.
     return path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.{suffix}")
 
@@ -93,7 +113,7 @@ def _swap(new: Path, target: Path) -> None:
     replaced: list[Path] = []
     try:
         while not _rename_if_free(new, target):
-            old = _temporary_sibling(target, "old")
+            old = temporary_sibling(target, "old")
             # Another process may just have moved it away.
             with suppress(FileNotFoundError):
                 os.rename(target, old)

@@ -21,15 +21,18 @@ from accelerate import Accelerator
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from ..files import atomic_directory, file_digest
+from ..files import atomic_directory, atomic_write, remove_leftovers, temporary_sibling
+from ..manifest import MANIFEST, ManifestError, find_damage, read_manifest, write_manifest
 from .distributed import broadcast_from_main, write_on_main_process
 from .options import RENAMED_OPTIONS, TrainingOptions
 
 logger = logging.getLogger(__name__)
 
-MANIFEST = "manifest.json"
 OPTIONS = "training_options.json"
+_FILES = {"model.safetensors", "optimizer.safetensors", "state.json"}
 _NAME = re.compile(r"checkpoint-(\d+)")
+# Names in an output directory that are written atomically; their leftovers are deleted.
+_WRITTEN = r"checkpoint-\d+|best|results|training_options\.json"
 # Options that a resumed run may not change: the state of the optimizer would no longer fit.
 _FIXED_OPTIONS = (
     "system",
@@ -105,8 +108,7 @@ def save_checkpoint(directory: Path, checkpoint: Checkpoint, keep: int) -> Path:
         _save_tensors(checkpoint.weights, folder / "model.safetensors")
         _save_tensors(checkpoint.optimizer, folder / "optimizer.safetensors")
         _write_json(folder / "state.json", {"step": checkpoint.step, **checkpoint.state})
-        digests = {path.name: file_digest(path) for path in sorted(folder.iterdir())}
-        _write_json(folder / MANIFEST, {"files": digests})
+        write_manifest(folder, "checkpoint", step=checkpoint.step)
     for old in list(find_checkpoints(directory))[keep:]:
         remove_directory(old)
     return target
@@ -132,17 +134,14 @@ def load_checkpoint(path: Path) -> Checkpoint:
 def verify_checkpoint(path: Path) -> None:
     """Raise a [`CheckpointError`] unless the files match the manifest."""
     try:
-        digests = json.loads((path / MANIFEST).read_text(encoding="utf-8"))["files"]
-        needed = {"model.safetensors", "optimizer.safetensors", "state.json"}
-        if not isinstance(digests, dict) or set(digests) != needed:
-            raise CheckpointError(f"{path / MANIFEST} does not list the files of a checkpoint.")
-        wrong = [name for name, digest in digests.items() if file_digest(path / name) != digest]
-    except CheckpointError:
-        raise
-    except (OSError, KeyError, TypeError, ValueError, RecursionError) as error:
+        files = read_manifest(path)["files"]
+    except ManifestError as error:
         raise CheckpointError(f"{path} is not a complete checkpoint: {error}") from error
-    if wrong:
-        raise CheckpointError(f"{path} is damaged: {', '.join(wrong)} differ from what was written.")
+    if set(files) != _FILES:
+        raise CheckpointError(f"{path / MANIFEST} does not list the files of a checkpoint.")
+    damage = find_damage(path)
+    if damage:
+        raise CheckpointError(f"{path} is damaged: {', '.join(damage)}.")
 
 
 def find_checkpoints(directory: Path) -> Iterator[Path]:
@@ -162,42 +161,30 @@ def latest_valid_checkpoint(directory: Path) -> Path | None:
     return None
 
 
-def remove_temporary_files(directory: Path) -> None:
-    """Delete what a run left behind that was killed while writing or deleting."""
-    for pattern in (".*.partial", ".*.old"):
-        for path in directory.glob(pattern):
-            shutil.rmtree(path, ignore_errors=True)
-
-
 def remove_directory(path: Path) -> None:
     """Delete a directory; it is renamed first, so that no partial content is visible under its name."""
-    renamed = path.with_name(f".{path.name}.old")
-    shutil.rmtree(renamed, ignore_errors=True)
+    renamed = temporary_sibling(path, "old")
     path.rename(renamed)
     shutil.rmtree(renamed)
 
 
 def find_resume_checkpoint(options: TrainingOptions, accelerator: Accelerator) -> Path | None:
-    """Create the output directory and return the checkpoint to resume from, the same one in all processes."""
-    directory = Path(options.output_dir)
-    write_on_main_process(accelerator, lambda: directory.mkdir(parents=True, exist_ok=True), str(directory))
-    resume = options.resume_from_checkpoint
-    if resume not in ("auto", "never"):
-        if not Path(resume).is_dir():
-            raise ValueError(
-                f"`--resume_from_checkpoint {resume}` is neither `auto` nor `never` nor a checkpoint directory."
-            )
-        return Path(resume)
+    """
+    Create the output directory and return the checkpoint to resume from, the same one in all processes.
+
+    A directory that is not one of ours is refused before anything is created or deleted in it.
+    """
     checkpoint, problem = None, None
     if accelerator.is_main_process:
-        remove_temporary_files(directory)
         try:
-            checkpoint = _find_in_output_dir(directory, resume)
+            checkpoint = _open_output_dir(Path(options.output_dir), options.resume_from_checkpoint)
         except ValueError as error:
-            problem = str(error)
+            problem = error
+        except OSError as error:
+            problem = OSError(f"{options.output_dir} could not be written: {error}.")
     checkpoint, problem = broadcast_from_main(accelerator, (checkpoint, problem))
     if problem is not None:
-        raise ValueError(problem)
+        raise problem
     return checkpoint
 
 
@@ -235,24 +222,36 @@ def write_options(options: TrainingOptions, accelerator: Accelerator) -> None:
     """Save the options in the output directory, which also marks it as a training run."""
     path = Path(options.output_dir) / OPTIONS
     text = json.dumps(options.to_dict(), indent=1) + "\n"
-    write_on_main_process(accelerator, lambda: path.write_text(text, encoding="utf-8"), str(path))
+    write_on_main_process(accelerator, lambda: atomic_write(path, text), str(path))
 
 
-def _find_in_output_dir(directory: Path, resume: str) -> Path | None:
+def _open_output_dir(directory: Path, resume: str) -> Path | None:
+    _check_is_run(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    remove_leftovers(directory, _WRITTEN)
+    if resume not in ("auto", "never"):
+        if not Path(resume).is_dir():
+            raise ValueError(
+                f"`--resume_from_checkpoint {resume}` is neither `auto` nor `never` nor a checkpoint directory."
+            )
+        return Path(resume)
     found = list(find_checkpoints(directory))
     if resume == "never" and found:
         raise ValueError(
             f"{directory} holds the checkpoints of a run. Resume it with `--resume_from_checkpoint auto`, "
             "or use another directory."
         )
-    if not found:
-        if any(directory.iterdir()) and not (directory / OPTIONS).is_file():
-            raise ValueError(f"{directory} is not empty and not a training run: choose another `--output_dir`.")
-        return None
     latest = latest_valid_checkpoint(directory)
-    if latest is None:
+    if latest is None and found:
         raise ValueError(f"{directory} has no valid checkpoint: choose another `--output_dir`, or repair them.")
     return latest
+
+
+def _check_is_run(directory: Path) -> None:
+    if directory.is_dir() and any(directory.iterdir()):
+        is_run = (directory / OPTIONS).is_file() or any(find_checkpoints(directory))
+        if not is_run:
+            raise ValueError(f"{directory} is not empty and not a training run: choose another `--output_dir`.")
 
 
 def _save_tensors(tensors: dict[str, torch.Tensor], path: Path) -> None:

@@ -6,7 +6,6 @@ import json
 import os
 import platform
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -18,6 +17,7 @@ from accelerate import Accelerator
 from transformers.utils import logging as transformers_logging
 
 from ..evaluation.results import Evaluation
+from ..files import temporary_sibling
 from ..hub.card import render_card
 from ..modeling import IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
 from .checkpoints import RunState
@@ -36,7 +36,8 @@ def write_results(
     state: RunState,
 ) -> None:
     """Write all files of a finished run; each of them appears atomically."""
-    folder = Path(tempfile.mkdtemp(prefix=".results.", suffix=".partial", dir=directory))
+    folder = temporary_sibling(directory / "results", "partial")
+    folder.mkdir()
     try:
         save_model(folder, model, weights, tokenizer)
         _write_json(folder / "metrics.json", {"run": run, "validation": evaluation.metrics})
