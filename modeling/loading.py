@@ -14,7 +14,7 @@ from typing import Any
 import torch
 import transformers
 from torch import nn
-from transformers.utils import logging
+from transformers.utils import cached_file, logging
 
 logger = logging.get_logger(__name__)
 
@@ -76,15 +76,61 @@ def error_context(model: object) -> Iterator[None]:
 def check_weight_files(*names: object) -> None:
     """Refuse files of weights that are not safetensors: a configuration or an index may name others."""
     for name in names:
-        if name is not None and not str(name).endswith((".safetensors", ".safetensors.index.json")):
+        if name is not None and not str(name).endswith(".safetensors"):
             raise ValueError(f"{name!r:.80} is no safetensors file: pickled weights are never read.")
 
 
-def check_shards(model: object) -> None:
-    """The same for what the index of a local directory names."""
-    for path in Path(str(model)).glob("*.safetensors.index.json"):
-        index = json.loads(path.read_text(encoding="utf-8"))
-        check_weight_files(*index["weight_map"].values())
+def check_shards(model: object, settings: Mapping[str, Any]) -> None:
+    """
+    The same for what an index of shards names, in a directory or on the Hub.
+
+    Args:
+        model: What `from_pretrained` is given.
+        settings: Its keyword arguments.
+    """
+    path = Path(str(model))
+    if path.is_file():
+        check_weight_files(model)
+    if path.is_dir():
+        indices = [*(path / (settings.get("subfolder") or "")).glob("*.safetensors.index*.json")]
+    else:
+        index = None if model is None else _index_on_hub(str(model), settings)
+        indices = [] if index is None else [index]
+    for index in indices:
+        shards = read_json(str(index)).get("weight_map")
+        if not isinstance(shards, dict):
+            raise ValueError(f"{index} has no `weight_map`.")
+        check_weight_files(*shards.values())
+
+
+def _index_on_hub(model: str, settings: Mapping[str, Any]) -> Path | None:
+    """The index that transformers would read, if the model has no weights in one file."""
+    known = ("cache_dir", "force_download", "proxies", "token", "revision", "local_files_only", "subfolder")
+    given = {name: settings[name] for name in known if settings.get(name) is not None}
+    variant = f".{settings['variant']}" if settings.get("variant") else ""
+    for name in (f"model{variant}.safetensors", f"model.safetensors.index{variant}.json"):
+        try:
+            found = cached_file(model, name, **given)
+        except OSError:
+            # It has no such file, or can't be reached: transformers says which.
+            continue
+        return Path(found) if found is not None and name.endswith(".json") else None
+    return None
+
+
+def check_missing_keys(information: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
+    """
+    Refuse files without some of the weights, which transformers would fill at random.
+
+    `ignore_mismatched_sizes=True` asks for that, to give a model new parts.
+    """
+    missing = sorted(information["missing_keys"])
+    if missing and not settings.get("ignore_mismatched_sizes"):
+        names = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+        raise ValueError(
+            f"the weights lack {names}: the file is incomplete, or of another configuration. "
+            "`ignore_mismatched_sizes=True` would start the missing ones from random values."
+        )
 
 
 def check_finite(model: nn.Module) -> None:
