@@ -25,6 +25,7 @@ from ..files import atomic_directory, atomic_write, remove_leftovers, temporary_
 from ..manifest import MANIFEST, ManifestError, find_damage, read_manifest, write_manifest
 from .distributed import broadcast_from_main, write_on_main_process
 from .options import RENAMED_OPTIONS, TrainingOptions
+from .run_lock import HOLDER, LOCK, RunLock
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +33,7 @@ OPTIONS = "training_options.json"
 _FILES = {"model.safetensors", "optimizer.safetensors", "state.json"}
 _NAME = re.compile(r"checkpoint-(\d+)")
 # Names in an output directory that are written atomically; their leftovers are deleted.
-_WRITTEN = r"checkpoint-\d+|best|results|training_options\.json"
+_WRITTEN = r"checkpoint-\d+|best|results|training_options\.json|train_log\.jsonl|\.run\.json"
 # Options that a resumed run may not change: the state of the optimizer would no longer fit.
 _FIXED_OPTIONS = (
     "system",
@@ -168,16 +169,16 @@ def remove_directory(path: Path) -> None:
     shutil.rmtree(renamed)
 
 
-def find_resume_checkpoint(options: TrainingOptions, accelerator: Accelerator) -> Path | None:
+def find_resume_checkpoint(options: TrainingOptions, accelerator: Accelerator, lock: RunLock) -> Path | None:
     """
-    Create the output directory and return the checkpoint to resume from, the same one in all processes.
+    Create and lock the output directory, and return the checkpoint to resume from, the same one in all processes.
 
     A directory that is not one of ours is refused before anything is created or deleted in it.
     """
     checkpoint, problem = None, None
     if accelerator.is_main_process:
         try:
-            checkpoint = _open_output_dir(Path(options.output_dir), options.resume_from_checkpoint)
+            checkpoint = _open_output_dir(Path(options.output_dir), options.resume_from_checkpoint, lock)
         except ValueError as error:
             problem = error
         except OSError as error:
@@ -225,9 +226,10 @@ def write_options(options: TrainingOptions, accelerator: Accelerator) -> None:
     write_on_main_process(accelerator, lambda: atomic_write(path, text), str(path))
 
 
-def _open_output_dir(directory: Path, resume: str) -> Path | None:
+def _open_output_dir(directory: Path, resume: str, lock: RunLock) -> Path | None:
     _check_is_run(directory)
     directory.mkdir(parents=True, exist_ok=True)
+    lock.acquire()
     remove_leftovers(directory, _WRITTEN)
     if resume not in ("auto", "never"):
         if not Path(resume).is_dir():
@@ -248,10 +250,11 @@ def _open_output_dir(directory: Path, resume: str) -> Path | None:
 
 
 def _check_is_run(directory: Path) -> None:
-    if directory.is_dir() and any(directory.iterdir()):
-        is_run = (directory / OPTIONS).is_file() or any(find_checkpoints(directory))
-        if not is_run:
-            raise ValueError(f"{directory} is not empty and not a training run: choose another `--output_dir`.")
+    names = {path.name for path in directory.iterdir()} if directory.is_dir() else set()
+    # A run that was killed before it wrote anything else leaves its lock.
+    if not names - {LOCK, HOLDER} or OPTIONS in names or any(find_checkpoints(directory)):
+        return
+    raise ValueError(f"{directory} is not empty and not a training run: choose another `--output_dir`.")
 
 
 def _save_tensors(tensors: dict[str, torch.Tensor], path: Path) -> None:

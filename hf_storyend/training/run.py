@@ -55,6 +55,7 @@ from .options import TrainingOptions
 from .outputs import describe_run, save_model, write_results
 from .progress import Progress, TrainingLog, peak_memory_mb
 from .recipes import build_recipe
+from .run_lock import RunLock
 from .stopping import MAX_SKIPPED_IN_A_ROW, NonFiniteLoss, StopSignals, TrainingInterrupted, dump_non_finite_batch
 
 BEST = "best"
@@ -119,6 +120,7 @@ class TrainingRun:
             num_workers=options.dataloader_num_workers,
         )
         self.state = RunState()
+        self.lock = RunLock(self.directory)
         self.log = TrainingLog(self.directory, writes=self.accelerator.is_main_process)
         self.identity = run_identity(options, self.accelerator, self.data.identity())
         self.signals = StopSignals()
@@ -126,7 +128,11 @@ class TrainingRun:
         self._last_time = clock()
         self._losses: list[torch.Tensor] = []
         self._update: Update | None = None
-        self._resume()
+        try:
+            self._resume()
+        except BaseException:
+            self.lock.release()
+            raise
 
     @property
     def total_steps(self) -> int:
@@ -159,6 +165,7 @@ class TrainingRun:
     def __exit__(self, *error: Any) -> None:
         self.progress.close()
         self.signals.__exit__()
+        self.lock.release()
         # After an error the other processes may be elsewhere: waiting for them could hang.
         if error[0] is None or issubclass(error[0], TrainingInterrupted):
             end_training(self.accelerator)
@@ -269,15 +276,15 @@ class TrainingRun:
 
     def _resume(self) -> None:
         """Restore the state of the checkpoint to resume from, if there is one."""
-        path = find_resume_checkpoint(self.options, self.accelerator)
+        path = find_resume_checkpoint(self.options, self.accelerator, self.lock)
         if path is not None:
             checkpoint = load_checkpoint(path)
             try:
                 self._restore(path, checkpoint)
             except (LookupError, TypeError, AttributeError, RuntimeError) as error:
                 raise CheckpointError(f"{path} is not a checkpoint of such a run: {error!r}") from error
-        self.log.truncate(self.state.step if path is not None else -1)
         write_options(self.options, self.accelerator)
+        self.log.truncate(self.state.step if path is not None else -1)
 
     def _restore(self, path: Path, checkpoint: Checkpoint) -> None:
         check_identity(path, checkpoint.state["identity"], self.identity)
