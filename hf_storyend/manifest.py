@@ -8,13 +8,17 @@ writer says `about` it. A directory is complete if all its files match.
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from .files import file_digest
+from .files import file_digest, find_leftovers, sync, sync_tree, temporary_sibling
 
 MANIFEST = "manifest.json"
+_PART_OF_RUN = re.compile(r"best|checkpoint-\d+(\.damaged-\d+)?")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -64,6 +68,121 @@ def is_complete(folder: Path) -> bool:
         return not find_damage(folder)
     except ManifestError:
         return False
+
+
+@dataclass(frozen=True)
+class Verification:
+    """
+    What became of a directory since it was written.
+
+    Args:
+        path: The directory.
+        kind: What it is: `model`, `best model`, `checkpoint` or `prepared data`; None without a readable manifest.
+        num_files: Files in its manifest.
+        damage: What is wrong with which file.
+        added: Files that the manifest does not list; of a model, which may lie among other files, none are looked for.
+    """
+
+    path: str
+    kind: str | None
+    num_files: int = 0
+    damage: list[str] = field(default_factory=list)
+    added: list[str] = field(default_factory=list)
+
+
+def verify(directory: str | Path) -> list[Verification]:
+    """
+    Compare directories that this program wrote with their manifests: one, or a training run with all that is in it.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    root = Path(directory)
+    folders = sorted(path for path in root.glob("*") if path.is_dir() and _PART_OF_RUN.fullmatch(path.name))
+    if (root / MANIFEST).is_file():
+        folders.insert(0, root)
+    if not folders:
+        raise ValueError(
+            f"{root} has no {MANIFEST}: only what training and `storyend prepare` write can be verified, not what "
+            "`save_pretrained` or an earlier version wrote."
+        )
+    verified = [_verify(folder) for folder in folders]
+    for interrupted in find_leftovers(root, ".+", "complete"):
+        problem = "a save was interrupted: start the same training command again, which finishes it"
+        verified.append(Verification(str(interrupted), None, damage=[problem]))
+    return verified
+
+
+def _verify(folder: Path) -> Verification:
+    try:
+        manifest = read_manifest(folder)
+    except ManifestError as error:
+        return Verification(str(folder), None, damage=[str(error)])
+    added: list[str] = []
+    if manifest["kind"] != "model":
+        names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+        added = sorted(names - {MANIFEST, *manifest["files"]})
+    return Verification(str(folder), manifest["kind"], len(manifest["files"]), find_damage(folder), added)
+
+
+def recover_directory(target: Path) -> None:
+    """
+    Undo what a crash did to a directory that was being replaced.
+
+    Between two renames there is only the complete new directory, or the old one, under a temporary name. Nobody else
+    may be writing `target`.
+    """
+    if os.path.lexists(target) or not target.parent.is_dir():
+        return
+    for suffix in ("partial", "old"):
+        for path in find_leftovers(target.parent, re.escape(target.name), suffix):
+            if is_complete(path):
+                os.rename(path, target)
+                sync(target.parent)
+                return
+
+
+def publish_files(folder: Path, directory: Path) -> None:
+    """
+    Move all files of a directory with a manifest into another one, durably, all of them or none.
+
+    Args:
+        folder: Directory without sub-folders, in `directory`, whose name `temporary_sibling` made.
+        directory: Where the files go; files of the same names are replaced.
+    """
+    sync_tree(folder)
+    complete = folder.with_suffix(".complete")
+    os.rename(folder, complete)
+    sync(directory)
+    _finish_publishing(complete, directory)
+
+
+def recover_published_files(directory: Path, names: str) -> None:
+    """Finish `publish_files` where a crash has interrupted it."""
+    for complete in find_leftovers(directory, names, "complete"):
+        if is_complete(complete):
+            _finish_publishing(complete, directory)
+
+
+def _finish_publishing(complete: Path, directory: Path) -> None:
+    for path in sorted(complete.iterdir()):
+        temporary = temporary_sibling(directory / complete.name.split(".")[1], "partial")
+        try:
+            _link_or_copy(path, temporary)
+            os.replace(temporary, directory / path.name)
+        finally:
+            temporary.unlink(missing_ok=True)
+    sync(directory)
+    shutil.rmtree(complete)
+
+
+def _link_or_copy(path: Path, other: Path) -> None:
+    try:
+        os.link(path, other)
+    except OSError:
+        # Not every file system has hard links.
+        shutil.copyfile(path, other)
+        sync(other)
 
 
 def _problem(path: Path, digest: str) -> str | None:

@@ -16,13 +16,13 @@ from rich.markup import escape
 from .measure import evaluate, report, sample, score
 from .parameters import from_options
 from .share import card, check_code, push
-from .train import compare, prepare, systems
+from .train import compare, prepare, systems, verify
 from .write import demo, explain, generate
 
 # Groups and commands in the order of `storyend --help`.
 COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Write endings": (generate, explain, demo),
-    "Data and training": (prepare, systems, compare),
+    "Data and training": (prepare, systems, compare, verify),
     "Measure": (evaluate, score),
     "Share": (card, push, check_code),
 }

@@ -18,7 +18,7 @@ from ..files import atomic_directory, file_digest, file_lock, remove_leftovers
 from ..knowledge.build import build_knowledge_table
 from ..knowledge.conceptnet import read_edges
 from ..knowledge.edges import ReadReport
-from ..manifest import MANIFEST, ManifestError, read_manifest, write_manifest
+from ..manifest import MANIFEST, ManifestError, read_manifest, recover_directory, write_manifest
 from ..modeling import (
     IncrementalEncoderConfig,
     IncrementalEncoderForEndingGeneration,
@@ -61,6 +61,7 @@ def prepare(options: PrepareOptions) -> dict[str, Any]:
     inputs = _input_digests(options)
     fingerprint = _fingerprint([version("hf_storyend"), _FORMAT, options.content(), inputs])
     with file_lock(output):
+        recover_directory(output)
         existing = read_report(output)
         if existing is not None and existing.get("fingerprint") == fingerprint:
             return {**existing, "cached": True}

@@ -7,6 +7,8 @@ and a manifest of checksums.
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import json
 import logging
 import re
@@ -21,8 +23,16 @@ from accelerate import Accelerator
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from ..files import atomic_directory, atomic_write, remove_leftovers, temporary_sibling
-from ..manifest import MANIFEST, ManifestError, find_damage, read_manifest, write_manifest
+from ..files import atomic_directory, atomic_write, make_directory, remove_leftovers, sync, temporary_sibling
+from ..manifest import (
+    MANIFEST,
+    ManifestError,
+    find_damage,
+    read_manifest,
+    recover_directory,
+    recover_published_files,
+    write_manifest,
+)
 from .distributed import broadcast_from_main, write_on_main_process
 from .options import RENAMED_OPTIONS, TrainingOptions
 from .run_lock import HOLDER, LOCK, RunLock
@@ -30,10 +40,12 @@ from .run_lock import HOLDER, LOCK, RunLock
 logger = logging.getLogger(__name__)
 
 OPTIONS = "training_options.json"
+# The best model so far, and the temporary name of a finished run's files.
+BEST, RESULTS = "best", "results"
 _FILES = {"model.safetensors", "optimizer.safetensors", "state.json"}
 _NAME = re.compile(r"checkpoint-(\d+)")
 # Names in an output directory that are written atomically; their leftovers are deleted.
-_WRITTEN = r"checkpoint-\d+|best|results|training_options\.json|train_log\.jsonl|\.run\.json"
+_WRITTEN = rf"checkpoint-\d+|{BEST}|{RESULTS}|training_options\.json|train_log\.jsonl|\.run\.json"
 # Options that a resumed run may not change: the state of the optimizer would no longer fit.
 _FIXED_OPTIONS = (
     "system",
@@ -56,7 +68,20 @@ _FIXED_OPTIONS = (
     "gradient_accumulation_steps",
     "seed",
     "metric_for_best_model",
+    "max_eval_samples",
+    "num_beams",
 )
+# What checkpoints of version 0.1 do not tell.
+_UNTOLD_BEFORE = ("max_eval_samples", "num_beams", "vocabulary", "knowledge", "validation stories")
+# Options that a resumed run may change, with what that changes.
+_CHANGEABLE = {
+    "max_steps": "the learning rate follows the new length",
+    "num_train_epochs": "the learning rate follows the new length",
+    "max_minutes": "the learning rate follows the new length",
+    "eval_steps": "the best model is looked for at other updates",
+    "early_stopping_patience": "the run may end elsewhere",
+    "number of processes": "sums have another order, so weights differ in the last bits",
+}
 
 
 class CheckpointError(ValueError):
@@ -103,16 +128,30 @@ class Checkpoint:
 
 
 def save_checkpoint(directory: Path, checkpoint: Checkpoint, keep: int) -> Path:
-    """Write a checkpoint into `directory` and delete all but the newest `keep`."""
+    """Write a checkpoint into `directory` and delete all but the newest `keep` of those that are intact."""
     target = directory / f"checkpoint-{checkpoint.step}"
     with atomic_directory(target) as folder:
         _save_tensors(checkpoint.weights, folder / "model.safetensors")
         _save_tensors(checkpoint.optimizer, folder / "optimizer.safetensors")
         _write_json(folder / "state.json", {"step": checkpoint.step, **checkpoint.state})
         write_manifest(folder, "checkpoint", step=checkpoint.step)
-    for old in list(find_checkpoints(directory))[keep:]:
+    others = [path for path in find_checkpoints(directory) if path != target and not _set_aside_if_damaged(path)]
+    for old in others[keep - 1 :]:
         remove_directory(old)
     return target
+
+
+def _set_aside_if_damaged(path: Path) -> bool:
+    """Rename a damaged checkpoint, for people to look at: it must not count in place of one that is intact."""
+    try:
+        verify_checkpoint(path)
+        return False
+    except CheckpointError as error:
+        names = (path.with_name(f"{path.name}.damaged-{number}") for number in itertools.count(1))
+        aside = next(name for name in names if not name.exists())
+        path.rename(aside)
+        logger.warning("%s It is set aside as %s.", error, aside.name)
+        return True
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
@@ -162,10 +201,19 @@ def latest_valid_checkpoint(directory: Path) -> Path | None:
     return None
 
 
+def recover_output_dir(directory: Path) -> None:
+    """Finish what a killed run or a loss of power has interrupted, and delete what it left behind."""
+    recover_directory(directory / BEST)
+    recover_published_files(directory, RESULTS)
+    remove_leftovers(directory, _WRITTEN)
+
+
 def remove_directory(path: Path) -> None:
     """Delete a directory; it is renamed first, so that no partial content is visible under its name."""
     renamed = temporary_sibling(path, "old")
     path.rename(renamed)
+    # Else a loss of power might leave parts of it under its name.
+    sync(path.parent)
     shutil.rmtree(renamed)
 
 
@@ -175,7 +223,8 @@ def find_resume_checkpoint(options: TrainingOptions, accelerator: Accelerator, l
 
     A directory that is not one of ours is refused before anything is created or deleted in it.
     """
-    checkpoint, problem = None, None
+    checkpoint: Path | None = None
+    problem: Exception | None = None
     if accelerator.is_main_process:
         try:
             checkpoint = _open_output_dir(Path(options.output_dir), options.resume_from_checkpoint, lock)
@@ -189,34 +238,66 @@ def find_resume_checkpoint(options: TrainingOptions, accelerator: Accelerator, l
     return checkpoint
 
 
-def run_identity(options: TrainingOptions, accelerator: Accelerator, data: dict[str, Any]) -> dict[str, Any]:
-    """Return what must be equal for one run to resume another's checkpoint."""
+def run_identity(
+    options: TrainingOptions, accelerator: Accelerator, data: dict[str, Any], digests: dict[str, str]
+) -> dict[str, Any]:
+    """Return what must be equal for one run to resume another's checkpoint, and as `changeable` what should be."""
     return {
         **{name: getattr(options, name) for name in _FIXED_OPTIONS},
         "global batch size": options.per_device_train_batch_size * accelerator.num_processes,
         "precision": str(accelerator.mixed_precision),
         "data": data,
+        **digests,
+        "changeable": {
+            **{name: getattr(options, name) for name in _CHANGEABLE if hasattr(options, name)},
+            "number of processes": accelerator.num_processes,
+        },
     }
 
 
-def check_identity(checkpoint: Path, saved: dict[str, Any], current: dict[str, Any]) -> None:
-    """Raise a ValueError unless a checkpoint belongs to this run."""
+def identity_digest(identity: dict[str, Any]) -> str:
+    """Return a digest of what must be equal for one run to resume another's checkpoint."""
+    fixed = {name: value for name, value in identity.items() if name != "changeable"}
+    return hashlib.sha256(json.dumps(fixed, sort_keys=True).encode()).hexdigest()
+
+
+def check_identity(checkpoint: Path, saved: dict[str, Any], current: dict[str, Any]) -> list[str]:
+    """
+    Raise a ValueError unless a checkpoint belongs to this run.
+
+    Returns:
+        A sentence for everything that differs and may, for the user to read.
+    """
     renamed = [f"`{old}` is now `{new}`" for old, new in RENAMED_OPTIONS.items() if old in saved]
     if renamed:
         raise ValueError(
             f"{checkpoint} was written by an earlier version, whose options had other names ({', '.join(renamed)}), "
             "and can't be resumed. Use another `--output_dir`; `--model_name_or_path` starts from a model's weights."
         )
+    untold = [name for name in _UNTOLD_BEFORE if name in current and name not in saved]
     different = [
         f"`{name}` was {saved.get(name)!r}, is {value!r}"
         for name, value in current.items()
-        if saved.get(name) != value
+        if saved.get(name) != value and name not in untold and name != "changeable"
     ]
     if different:
         raise ValueError(
             f"{checkpoint} belongs to another run: {'; '.join(different)}. "
             "Use the same options, or another `--output_dir`."
         )
+    return _changes(checkpoint, saved.get("changeable") or {}, current.get("changeable") or {}, untold)
+
+
+def _changes(checkpoint: Path, saved: dict[str, Any], current: dict[str, Any], untold: list[str]) -> list[str]:
+    told = [
+        f"{checkpoint} is resumed with another `{name}` ({saved[name]!r} before, {value!r} now): {_CHANGEABLE[name]}."
+        for name, value in current.items()
+        if name in saved and saved[name] != value
+    ]
+    if untold:
+        names = ", ".join(f"`{name}`" for name in untold)
+        told.append(f"{checkpoint} does not tell its {names}: they are taken to be the same.")
+    return told
 
 
 def write_options(options: TrainingOptions, accelerator: Accelerator) -> None:
@@ -228,9 +309,9 @@ def write_options(options: TrainingOptions, accelerator: Accelerator) -> None:
 
 def _open_output_dir(directory: Path, resume: str, lock: RunLock) -> Path | None:
     _check_is_run(directory)
-    directory.mkdir(parents=True, exist_ok=True)
+    make_directory(directory)
     lock.acquire()
-    remove_leftovers(directory, _WRITTEN)
+    recover_output_dir(directory)
     if resume not in ("auto", "never"):
         if not Path(resume).is_dir():
             raise ValueError(

@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ..options import check_at_least, option
+from ..options import REQUIRED, check_at_least, option
 from ..systems import SYSTEMS, find_system
 
 LOWER_IS_BETTER = ("perplexity", "sampled_perplexity", "repetition", "context_copies", "training_overlap")
@@ -213,3 +213,15 @@ class ComparisonOptions:
             # Only the time limits the run.
             given["max_steps"] = 10**9
         return {name: value for name, value in given.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class VerifyOptions:
+    """Options of `storyend verify`: which directory."""
+
+    directory: str = option(
+        REQUIRED,
+        "Training run, model, `best`, checkpoint or prepared data of this program.",
+        positional=True,
+    )
+    json: bool = option(False, "Print JSON.")

@@ -102,3 +102,34 @@ def test_files_of_no_checkpoint_are_left_alone(tmp_path):
     save_checkpoint(tmp_path, checkpoint(1), keep=1)
     assert [path.name for path in find_checkpoints(tmp_path)] == ["checkpoint-1"]
     assert Path(tmp_path / "checkpoint-final").is_dir()
+
+
+def damage(path: Path) -> None:
+    (path / "state.json").write_text("{}")
+
+
+def test_a_damaged_checkpoint_does_not_count(tmp_path, caplog):
+    """With two to keep and the newest of them damaged, the intact one is not the one to go."""
+    for step in (1, 2, 3):
+        save_checkpoint(tmp_path, checkpoint(step), keep=2)
+    damage(tmp_path / "checkpoint-3")
+    save_checkpoint(tmp_path, checkpoint(4), keep=2)
+    assert sorted(os.listdir(tmp_path)) == ["checkpoint-2", "checkpoint-3.damaged-1", "checkpoint-4"]
+    assert "checkpoint-3 is damaged" in caplog.text and "set aside as checkpoint-3.damaged-1" in caplog.text
+    load_checkpoint(tmp_path / "checkpoint-2")
+
+
+def test_damaged_checkpoints_are_kept_for_people_to_look_at(tmp_path):
+    for _ in range(2):
+        damage(save_checkpoint(tmp_path, checkpoint(3), keep=1))
+        save_checkpoint(tmp_path, checkpoint(4), keep=1)
+    assert sorted(os.listdir(tmp_path)) == ["checkpoint-3.damaged-1", "checkpoint-3.damaged-2", "checkpoint-4"]
+
+
+def test_the_checkpoint_that_was_just_written_is_never_deleted(tmp_path):
+    """Also where there are later ones, of a run that went back to an earlier checkpoint."""
+    for step in (10, 20, 30):
+        save_checkpoint(tmp_path, checkpoint(step), keep=3)
+    for keep in (1, 2):
+        path = save_checkpoint(tmp_path, checkpoint(15), keep=keep)
+        load_checkpoint(path)
