@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 LIBRARY, MODELING = ROOT / "hf_storyend", ROOT / "modeling"
 
 # Modules beside the packages; every package may import them, and they import nothing but modeling.
-SHARED = {"files", "half_precision", "html_page", "lazy", "manifest", "options", "pretrained", "systems"}
+SHARED = {"files", "half_precision", "html_page", "lazy", "manifest", "options", "pretrained", "systems", "terminal"}
 # What each package may import of the others; docs/architecture.md has the same list.
 ALLOWED = {
     "modeling": set(),

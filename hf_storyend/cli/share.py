@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..hub.options import CardOptions, CheckCodeOptions, PushOptions
-from .printing import print_json, print_line
+from .printing import print_json, print_line, print_text
 
 if TYPE_CHECKING:
     from ..hub.push import PushPlan
@@ -29,7 +29,7 @@ def card(options: CardOptions) -> None:
     # The files that the card of the package's model was made from are not part of the package.
     text = card_of(default_model()) if options.model is None else render_card_of(options.model)
     if options.output_file is None:
-        typer.echo(text)
+        print_text(text)
     else:
         atomic_write(Path(options.output_file), text)
 

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from ..data.options import PrepareOptions
 from ..training.options import ComparisonOptions, VerifyOptions
 from .parameters import AsJson
-from .printing import print_json, print_line, print_page
+from .printing import print_json, print_line, print_page, print_table
 
 if TYPE_CHECKING:
     from ..manifest import Verification
@@ -65,7 +64,7 @@ def systems(as_json: AsJson = False) -> None:
     table.add_column("parameters", justify="right")
     for row in rows:
         table.add_row(row["name"], row["paper_name"] or "-", row["description"], f"{row['parameters']:,}")
-    Console().print(table)
+    print_table(table)
 
 
 def compare(options: ComparisonOptions, as_json: AsJson = False) -> None:

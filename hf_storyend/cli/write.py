@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import typer
-
 from ..demo.options import DemoOptions
 from ..explanation.options import ExplainOptions, parse_triples
 from ..options import check_at_least, option
@@ -115,7 +113,7 @@ def explain(options: ExplainOptions) -> None:
 
     result = explain_with_options(options)
     if options.json:
-        typer.echo(result.to_json())
+        print_json(result.to_json())
         return
     top_k = options.attention_top_k
     if isinstance(result, Counterfactual):
