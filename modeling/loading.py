@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -131,6 +131,68 @@ def check_missing_keys(information: Mapping[str, Any], settings: Mapping[str, An
             f"the weights lack {names}: the file is incomplete, or of another configuration. "
             "`ignore_mismatched_sizes=True` would start the missing ones from random values."
         )
+
+
+def check_size(config: Any, weights: Sequence[Path] = ()) -> None:
+    """
+    Refuse sizes that the memory, or the files of weights, can't hold, before any memory is taken.
+
+    Args:
+        config: The configuration of a model.
+        weights: Files of weights, if there are any.
+    """
+    # Less than the model has: embeddings, output projection and the recurrent part of the LSTM.
+    output = 0 if config.tie_word_embeddings else config.vocab_size * config.hidden_size
+    num_values = config.vocab_size * config.embedding_size + output + 4 * config.hidden_size**2 * config.num_layers
+    names = ("vocab_size", "embedding_size", "hidden_size", "num_layers")
+    sizes = ", ".join(f"`{name}` {getattr(config, name):,}" for name in names)
+    check_memory(4 * num_values, f"a model of {sizes}")
+    num_bytes = sum(path.stat().st_size for path in weights)
+    if weights and num_values > num_bytes:
+        raise ValueError(f"the weights have {num_bytes:,} bytes, too few for {sizes}: the configuration is another.")
+
+
+def check_size_of_files(config_class: Any, model: object, settings: Mapping[str, Any]) -> None:
+    """The same for a directory, or a configuration, that `from_pretrained` is given."""
+    folder, config = Path(str(model)) / (settings.get("subfolder") or ""), settings.get("config")
+    is_directory = model is not None and folder.is_dir()
+    if not isinstance(config, config_class):
+        if not is_directory or not (folder / "config.json").is_file():
+            return
+        config = config_class.from_pretrained(folder)
+    check_size(config, [*folder.glob("*.safetensors")] if is_directory else ())
+
+
+def check_beams(model: Any, generation_config: Any, settings: Mapping[str, Any]) -> None:
+    """Refuse more beams or endings a story than the memory can hold logits for."""
+    if model.device.type != "cpu":
+        return
+    own, names = generation_config or model.generation_config, ("num_beams", "num_return_sequences")
+    counts = {name: settings.get(name) or getattr(own, name, None) or 1 for name in names}
+    given = [settings.get(name) for name in ("input_ids", "inputs")]
+    num_stories = next((len(tensor) for tensor in given if tensor is not None), 1)
+    # Logits in single precision, and what beam search makes of them.
+    num_bytes = 10 * 4 * max(counts.values()) * num_stories * model.config.num_output_words
+    described = " and ".join(f"`{name}` {count:,}" for name, count in counts.items())
+    check_memory(num_bytes, f"{described} for {num_stories:,} stories")
+
+
+def check_memory(num_bytes: int, what: str) -> None:
+    """Refuse what needs more memory than there is."""
+    available = _available_memory()
+    if available is not None and num_bytes > available:
+        raise ValueError(
+            f"{what} would need {num_bytes / 2**30:,.1f} GB of memory; {available / 2**30:,.1f} GB are free."
+        )
+
+
+def _available_memory() -> int | None:
+    """Bytes of memory that can be had without swapping, where Linux tells."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, ValueError, StopIteration):
+        return None
 
 
 def check_finite(model: nn.Module) -> None:
