@@ -81,7 +81,7 @@ def generate(options: GenerateOptions) -> None:
 
     Example: `storyend generate "Mei put a cake in the oven. She fell asleep." --num_return_sequences 3 --do_sample`
     """
-    from ..pretrained import EXAMPLE_STORIES, find_model, pipeline
+    from ..pretrained import EXAMPLE_STORIES, find_model, pipeline, use_threads_of_one_story
 
     name = find_model(options.model)
     _hide_progress_bars()
@@ -90,6 +90,7 @@ def generate(options: GenerateOptions) -> None:
     stories = options.stories or EXAMPLE_STORIES
     for story in stories:
         check_story_size(story, options.max_sentences, options.max_sentence_length)
+    use_threads_of_one_story()
     write = pipeline(name)
     arguments = options.pipeline_arguments(write.model.generation_config.num_beams or 1)
     import torch
@@ -111,10 +112,11 @@ def explain(options: ExplainOptions) -> None:
 
     Example: `storyend explain "Mei put a cake in the oven. She fell asleep." --model my_model --output_dir why`
     """
-    from ..pretrained import find_model
+    from ..pretrained import find_model, use_threads_of_one_story
 
     find_model(options.model)
     _hide_progress_bars()
+    use_threads_of_one_story()
     from ..explanation.counterfactuals import Counterfactual
     from ..explanation.run import explain_with_options
 

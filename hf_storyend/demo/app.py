@@ -11,6 +11,7 @@ from typing import Any
 
 from transformers.utils.logging import disable_progress_bar
 
+from ..pretrained import use_threads_of_one_story
 from .generator import EndingGenerator
 from .handlers import DemoHandlers, import_gradio
 from .limits import CACHE_SECONDS, MAX_QUEUE, LimitRequests
@@ -73,6 +74,7 @@ def launch_demo(
     Returns:
         The Gradio `Blocks`, whose `block_thread()` waits for Ctrl+C, and the address.
     """
+    use_threads_of_one_story()
     demo = build_demo(models)
     disable_progress_bar()
     ignore_missing_glyphs()
