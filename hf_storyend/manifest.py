@@ -27,9 +27,10 @@ class ManifestError(ValueError):
 
 
 def write_manifest(folder: Path, kind: str, **about: Any) -> None:
-    """Write the manifest of all files of a directory, sub-folders included."""
-    paths = sorted(path for path in folder.rglob("*") if path.is_file())
-    files = {path.relative_to(folder).as_posix(): file_digest(path) for path in paths if path != folder / MANIFEST}
+    """Write the manifest of all files of a directory, sub-folders included, but for the card, which people edit."""
+    left_out = (folder / MANIFEST, folder / "README.md")
+    paths = sorted(path for path in folder.rglob("*") if path.is_file() and path not in left_out)
+    files = {path.relative_to(folder).as_posix(): file_digest(path) for path in paths}
     text = json.dumps({"kind": kind, "about": about, "files": files}, indent=1, ensure_ascii=False)
     (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
 

@@ -60,6 +60,11 @@ def test_the_manifest_says_of_which_run_and_update(written):
     assert best["step"] in (2, 4) and best["identity"] == final["identity"] and final["step"] == 4
 
 
+def test_a_card_may_be_edited(copied):
+    (copied / "run" / "README.md").write_text("Mine.")
+    assert not any(found.damage for found in verify(copied / "run"))
+
+
 def test_what_was_added_is_told(copied):
     (copied / "run" / "best" / "mine.py").write_text("")
     (found,) = verify(copied / "run" / "best")
