@@ -167,14 +167,15 @@ def check_beams(model: Any, generation_config: Any, settings: Mapping[str, Any])
     """Refuse more beams or endings a story than the memory can hold logits for."""
     if model.device.type != "cpu":
         return
-    own, names = generation_config or model.generation_config, ("num_beams", "num_return_sequences")
-    counts = {name: settings.get(name) or getattr(own, name, None) or 1 for name in names}
+    own = generation_config or model.generation_config
+    num_beams = settings.get("num_beams") or own.num_beams or 1
+    num_endings = settings.get("num_return_sequences") or own.num_return_sequences or 1
     given = [settings.get(name) for name in ("input_ids", "inputs")]
     num_stories = next((len(tensor) for tensor in given if tensor is not None), 1)
     # Logits in single precision, and what beam search makes of them.
-    num_bytes = 10 * 4 * max(counts.values()) * num_stories * model.config.num_output_words
-    described = " and ".join(f"`{name}` {count:,}" for name, count in counts.items())
-    check_memory(num_bytes, f"{described} for {num_stories:,} stories")
+    num_bytes = 10 * 4 * max(num_beams, num_endings) * num_stories * model.config.num_output_words
+    what = f"`num_beams` {num_beams:,} and `num_return_sequences` {num_endings:,} for {num_stories:,} stories"
+    check_memory(num_bytes, what)
 
 
 def check_memory(num_bytes: int, what: str) -> None:
