@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -23,14 +24,15 @@ def file_digest(path: Path) -> str:
 
 
 def atomic_write(path: Path, text: str) -> None:
-    """Write a text file atomically: readers see the old content or the new one, never a part."""
-    temporary = _temporary_sibling(path, "partial")
+    """Write a text file atomically and durably: after a crash, readers see the old content or the new one."""
+    temporary = temporary_sibling(path, "partial")
     try:
         with temporary.open("w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
+        sync(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -38,20 +40,47 @@ def atomic_write(path: Path, text: str) -> None:
 @contextmanager
 def atomic_directory(target: Path) -> Iterator[Path]:
     """
-    Write a directory atomically.
+    Write a directory atomically and durably.
 
     Yields a temporary directory beside `target`, which replaces `target` if the block succeeds and is deleted if it
-    raises. If two processes write the same target, the later one wins; neither reads a partial result.
+    raises. If two processes write the same target, the later one wins; neither reads a partial result. A loss of power
+    may leave the directory under a temporary name: `manifest.recover_directory` finds it.
     """
-    target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = _temporary_sibling(target, "partial")
+    make_directory(target.parent)
+    temporary = temporary_sibling(target, "partial")
     temporary.mkdir()
     try:
         yield temporary
-        _sync_tree(temporary)
+        sync_tree(temporary)
         _swap(temporary, target)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def make_directory(path: Path) -> None:
+    """Create a directory and its parents, durably."""
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for folder in missing:
+        sync(folder.parent)
+
+
+def remove_leftovers(directory: Path, names: str) -> None:
+    """
+    Delete what killed writers of files and directories left behind in `directory`, and nothing else.
+
+    Args:
+        directory: Where the targets are; nobody else may be writing there.
+        names: Regular expression of the targets' names.
+    """
+    for path in find_leftovers(directory, names):
+        shutil.rmtree(path, ignore_errors=True) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+def find_leftovers(directory: Path, names: str, suffixes: str = "partial|old|complete") -> list[Path]:
+    """Return the temporary files and directories that stand in `directory` for targets of these names."""
+    pattern = re.compile(rf"\.(?:{names})\.[0-9a-f]{{8}}\.(?:{suffixes})")
+    return [path for path in sorted(directory.iterdir()) if pattern.fullmatch(path.name)]
 
 
 def file_lock(target: Path) -> BaseFileLock:
@@ -70,22 +99,28 @@ def file_lock(target: Path) -> BaseFileLock:
     return FileLock(locks / f"{name}.lock")
 
 
-def _temporary_sibling(path: Path, suffix: str) -> Path:
+def temporary_sibling(path: Path, suffix: str) -> Path:
+    """Return a new name beside `path`, which `remove_leftovers` knows."""
     # The same directory, hence the same file system: a rename is atomic there.
     return path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.{suffix}")
 
 
-def _sync_tree(directory: Path) -> None:
-    """Flush contents to the disk before the rename: a crash must not leave a name without its content."""
+def sync_tree(directory: Path) -> None:
+    """Flush contents to the disk before a rename: a crash must not leave a name without its content."""
     for path in (*directory.rglob("*"), directory):
-        if os.name == "nt" and path.is_dir():
-            # Windows can't open directories, nor flush what is open for reading only.
-            continue
-        descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync(path)
+
+
+def sync(path: Path) -> None:
+    """Flush a file's content, or the names in a directory, to the disk."""
+    if os.name == "nt" and path.is_dir():
+        # Windows can't open directories, nor flush what is open for reading only.
+        return
+    descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _swap(new: Path, target: Path) -> None:
@@ -93,7 +128,7 @@ def _swap(new: Path, target: Path) -> None:
     replaced: list[Path] = []
     try:
         while not _rename_if_free(new, target):
-            old = _temporary_sibling(target, "old")
+            old = temporary_sibling(target, "old")
             # Another process may just have moved it away.
             with suppress(FileNotFoundError):
                 os.rename(target, old)
@@ -103,6 +138,8 @@ def _swap(new: Path, target: Path) -> None:
             os.rename(replaced.pop(), target)
         raise
     finally:
+        # The new name must be on the disk before the old content goes.
+        sync(target.parent)
         # Deleted last: readers must not wait for the new directory meanwhile.
         for old in replaced:
             shutil.rmtree(old) if old.is_dir() and not old.is_symlink() else old.unlink()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import MISSING, field
+from dataclasses import MISSING, field, fields
 from typing import Any
 
 # As the default of an option: it must be given.
@@ -46,3 +47,11 @@ def check_at_least(options: Any, smallest: float, *names: str, optional: bool = 
             continue
         if isinstance(value, bool) or not isinstance(value, int) or value < smallest:
             raise ValueError(f"`{name}` must be a whole number of at least {smallest}; got {value!r}.")
+
+
+def check_finite_numbers(options: Any) -> None:
+    """Refuse NaN and infinity in every option that is a fraction."""
+    for entry in fields(options):
+        value = getattr(options, entry.name)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"`{entry.name}` must be a finite number; got {value}.")

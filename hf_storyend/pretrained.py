@@ -5,6 +5,7 @@ Torch and transformers are imported by the functions that need them, so that `de
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from functools import cache
@@ -96,6 +97,19 @@ def load(
 
     register()
     return AutoModel.from_pretrained(name, **settings), AutoTokenizer.from_pretrained(name, **settings)
+
+
+def use_threads_of_one_story() -> None:
+    """
+    Let torch use one thread in this process, unless OMP_NUM_THREADS says how many.
+
+    The operations of a single story are so small that threads wait for each other longer than they work, several times
+    as long on a busy machine.
+    """
+    import torch
+
+    if "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(1)
 
 
 def pipeline(model: str | Path | None = None, **settings: Any) -> StoryEndingPipeline:

@@ -13,6 +13,8 @@ check_transformers()
 
 # Far above any that could be trained: a corrupted number must not build modules for hours.
 _MAX_LAYERS = 1000
+# Words of a story that are not in the vocabulary; each is a column of all logits.
+_MAX_COPY_SLOTS = 65_536
 
 STORY_ENCODERS = ("incremental", "hierarchical", "sequence")
 KNOWLEDGE_ENCODERS = ("graph_attention", "contextual_attention", None)
@@ -208,6 +210,8 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
                 raise ValueError(f"`{name}` must be a whole number of at least 1; got {value!r}.")
         if self.num_layers > _MAX_LAYERS:
             raise ValueError(f"`num_layers` must be at most {_MAX_LAYERS}; got {self.num_layers}.")
+        if self.num_copy_slots > _MAX_COPY_SLOTS:
+            raise ValueError(f"`num_copy_slots` must be at most {_MAX_COPY_SLOTS}; got {self.num_copy_slots}.")
         for name in ("unk_token_id", "pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < self.vocab_size:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import torch
 import transformers
 from torch import nn
-from transformers.utils import logging
+from transformers.utils import cached_file, logging
 
 logger = logging.get_logger(__name__)
 
@@ -76,15 +76,124 @@ def error_context(model: object) -> Iterator[None]:
 def check_weight_files(*names: object) -> None:
     """Refuse files of weights that are not safetensors: a configuration or an index may name others."""
     for name in names:
-        if name is not None and not str(name).endswith((".safetensors", ".safetensors.index.json")):
+        if name is not None and not str(name).endswith(".safetensors"):
             raise ValueError(f"{name!r:.80} is no safetensors file: pickled weights are never read.")
 
 
-def check_shards(model: object) -> None:
-    """The same for what the index of a local directory names."""
-    for path in Path(str(model)).glob("*.safetensors.index.json"):
-        index = json.loads(path.read_text(encoding="utf-8"))
-        check_weight_files(*index["weight_map"].values())
+def check_shards(model: object, settings: Mapping[str, Any]) -> None:
+    """
+    The same for what an index of shards names, in a directory or on the Hub.
+
+    Args:
+        model: What `from_pretrained` is given.
+        settings: Its keyword arguments.
+    """
+    path = Path(str(model))
+    if path.is_file():
+        check_weight_files(model)
+    if path.is_dir():
+        indices = [*(path / (settings.get("subfolder") or "")).glob("*.safetensors.index*.json")]
+    else:
+        index = None if model is None else _index_on_hub(str(model), settings)
+        indices = [] if index is None else [index]
+    for index in indices:
+        shards = read_json(str(index)).get("weight_map")
+        if not isinstance(shards, dict):
+            raise ValueError(f"{index} has no `weight_map`.")
+        check_weight_files(*shards.values())
+
+
+def _index_on_hub(model: str, settings: Mapping[str, Any]) -> Path | None:
+    """The index that transformers would read, if the model has no weights in one file."""
+    known = ("cache_dir", "force_download", "proxies", "token", "revision", "local_files_only", "subfolder")
+    given = {name: settings[name] for name in known if settings.get(name) is not None}
+    variant = f".{settings['variant']}" if settings.get("variant") else ""
+    for name in (f"model{variant}.safetensors", f"model.safetensors.index{variant}.json"):
+        try:
+            found = cached_file(model, name, **given)
+        except OSError:
+            # It has no such file, or can't be reached: transformers says which.
+            continue
+        return Path(found) if found is not None and name.endswith(".json") else None
+    return None
+
+
+def check_missing_keys(information: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
+    """
+    Refuse files without some of the weights, which transformers would fill at random.
+
+    `ignore_mismatched_sizes=True` asks for that, to give a model new parts.
+    """
+    missing = sorted(information["missing_keys"])
+    if missing and not settings.get("ignore_mismatched_sizes"):
+        names = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+        raise ValueError(
+            f"the weights lack {names}: the file is incomplete, or of another configuration. "
+            "`ignore_mismatched_sizes=True` would start the missing ones from random values."
+        )
+
+
+def check_size(config: Any, weights: Sequence[Path] = ()) -> None:
+    """
+    Refuse sizes that the memory, or the files of weights, can't hold, before any memory is taken.
+
+    Args:
+        config: The configuration of a model.
+        weights: Files of weights, if there are any.
+    """
+    # Less than the model has: embeddings, output projection and the recurrent part of the LSTM.
+    output = 0 if config.tie_word_embeddings else config.vocab_size * config.hidden_size
+    num_values = config.vocab_size * config.embedding_size + output + 4 * config.hidden_size**2 * config.num_layers
+    names = ("vocab_size", "embedding_size", "hidden_size", "num_layers")
+    sizes = ", ".join(f"`{name}` {getattr(config, name):,}" for name in names)
+    check_memory(4 * num_values, f"a model of {sizes}")
+    num_bytes = sum(path.stat().st_size for path in weights)
+    if weights and num_values > num_bytes:
+        raise ValueError(f"the weights have {num_bytes:,} bytes, too few for {sizes}: the configuration is another.")
+
+
+def check_size_of_files(config_class: Any, model: object, settings: Mapping[str, Any]) -> None:
+    """The same for a directory, or a configuration, that `from_pretrained` is given."""
+    folder, config = Path(str(model)) / (settings.get("subfolder") or ""), settings.get("config")
+    is_directory = model is not None and folder.is_dir()
+    if not isinstance(config, config_class):
+        if not is_directory or not (folder / "config.json").is_file():
+            return
+        config = config_class.from_pretrained(folder)
+    check_size(config, [*folder.glob("*.safetensors")] if is_directory else ())
+
+
+def check_beams(model: Any, generation_config: Any, settings: Mapping[str, Any]) -> None:
+    """Refuse more beams or endings a story than the memory can hold logits for."""
+    if model.device.type != "cpu":
+        return
+    own = generation_config or model.generation_config
+    num_beams = settings.get("num_beams") or own.num_beams or 1
+    num_endings = settings.get("num_return_sequences") or own.num_return_sequences or 1
+    given = [settings.get(name) for name in ("input_ids", "inputs")]
+    num_stories = next((len(tensor) for tensor in given if tensor is not None), 1)
+    # Logits in single precision, and what beam search makes of them.
+    num_bytes = 10 * 4 * max(num_beams, num_endings) * num_stories * model.config.num_output_words
+    what = f"`num_beams` {num_beams:,} and `num_return_sequences` {num_endings:,} for {num_stories:,} stories"
+    check_memory(num_bytes, what)
+
+
+def check_memory(num_bytes: int, what: str) -> None:
+    """Refuse what needs more memory than there is."""
+    available = _available_memory()
+    if available is not None and num_bytes > available:
+        raise ValueError(
+            f"{what} would need {num_bytes / 2**30:,.1f} GB of memory; {available / 2**30:,.1f} GB are free."
+        )
+
+
+def _available_memory() -> int | None:
+    """Bytes of memory that can be had without swapping, where Linux tells."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, ValueError, StopIteration):
+        return None
 
 
 def check_finite(model: nn.Module) -> None:

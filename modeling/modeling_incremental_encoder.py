@@ -83,7 +83,16 @@ from transformers.utils import ModelOutput
 from .configuration_incremental_encoder import IncrementalEncoderConfig
 from .copying import CopyMechanism, CopyMemory, Offers, check_oov_labels, extend_logits, pointer_loss
 from .fused_recurrence import can_fuse, fused_recurrence
-from .loading import check_finite, check_shards, error_context, library_versions
+from .loading import (
+    check_beams,
+    check_finite,
+    check_missing_keys,
+    check_shards,
+    check_size,
+    check_size_of_files,
+    error_context,
+    library_versions,
+)
 from .losses import (
     IGNORED,
     SampledSoftmax,
@@ -921,6 +930,8 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
     _tied_weights_keys = {"lm_head.weight": "encoder.embed_tokens.weight"}
 
     def __init__(self, config: IncrementalEncoderConfig):
+        if not torch.empty(0).is_meta:
+            check_size(config)
         super().__init__(config)
         self.encoder = build_story_encoder(config)
         self.dropout = nn.Dropout(config.dropout)
@@ -1195,6 +1206,7 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         if (encoded := kwargs.get("encoder_outputs")) is not None:
             # A copy, because generate() repeats the rows for beams and samples in place.
             kwargs["encoder_outputs"] = type(encoded)(**encoded)
+        check_beams(self, generation_config, {"inputs": inputs, **kwargs})
         suppressed = [self.config.unk_token_id, self.config.pad_token_id, self.config.bos_token_id]
         suppress = SuppressSpecialTokens(suppressed, device=self.device.type)
         processors = LogitsProcessorList([suppress, *(logits_processor or [])])
@@ -1259,17 +1271,18 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
     def from_pretrained(cls, pretrained_model_name_or_path, *args, **kwargs):
         """
         [`~transformers.PreTrainedModel.from_pretrained`], for weights in safetensors only: pickled ones, which can run
-        code, are never read. Weights that are not finite are refused.
+        code, are never read. Weights that are missing or not finite are refused.
         """
         if kwargs.get("use_safetensors") is False or kwargs.get("weights_only") is False:
             raise ValueError("`use_safetensors` and `weights_only` must be true: pickled weights are never read.")
         with error_context(pretrained_model_name_or_path):
-            check_shards(pretrained_model_name_or_path)
-            loaded = super().from_pretrained(
-                pretrained_model_name_or_path, *args, **{**kwargs, "use_safetensors": True}
-            )
-            check_finite(loaded[0] if isinstance(loaded, tuple) else loaded)
-        return loaded
+            check_shards(pretrained_model_name_or_path, kwargs)
+            check_size_of_files(cls.config_class, pretrained_model_name_or_path, kwargs)
+            settings = {**kwargs, "use_safetensors": True, "output_loading_info": True}
+            model, information = super().from_pretrained(pretrained_model_name_or_path, *args, **settings)
+            check_missing_keys(information, kwargs)
+            check_finite(model)
+        return (model, information) if kwargs.get("output_loading_info") else model
 
     def save_pretrained(self, save_directory, *args, **kwargs):
         # A class carries the name of one Auto class only; the second is added here, anew at every save.

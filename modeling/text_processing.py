@@ -180,7 +180,9 @@ def join_words(words: Iterable[str], forms: Mapping[str, str] | None = None) -> 
     for word in words:
         shown = forms.get(word, word)
         if capital_next and shown[:1].isalnum():
-            shown = shown[:1].upper() + shown[1:]
+            capital = shown[:1].upper()
+            # Of a ligature there is none: as two letters it would be another word.
+            shown = capital + shown[1:] if capital.lower() == shown[:1].lower() else shown
         closes = word in open_quotes
         glue = glue_next or closes or _closes_up(word, previous)
         pieces.append(shown if glue else " " + shown)

@@ -5,24 +5,26 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 
+from ..terminal import printable_logs
 from .measure import evaluate, report, sample, score
 from .parameters import from_options
+from .printing import print_error, print_line, print_on_stderr
 from .share import card, check_code, push
-from .train import compare, prepare, systems
+from .train import compare, prepare, systems, verify
 from .write import demo, explain, generate
 
 # Groups and commands in the order of `storyend --help`.
 COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Write endings": (generate, explain, demo),
-    "Data and training": (prepare, systems, compare),
+    "Data and training": (prepare, systems, compare, verify),
     "Measure": (evaluate, score),
     "Share": (card, push, check_code),
 }
@@ -44,7 +46,7 @@ def _print_version(is_given: bool) -> None:
     if is_given:
         from .. import __version__
 
-        typer.echo(f"hf_storyend {__version__}")
+        print_line(f"hf_storyend {__version__}")
         raise typer.Exit
 
 
@@ -73,15 +75,19 @@ def main() -> None:
         os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
         os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
     try:
-        with _log_on_stderr():
+        with _log_on_stderr(), printable_logs():
             sys.exit(app(prog_name="storyend", standalone_mode=False) or 0)
     except _UsageError as error:
         _fail(_usage_message(error))
     except (ValueError, OSError, ImportError) as error:
         _fail(str(error))
     except (KeyboardInterrupt, typer.Abort):
-        Console(stderr=True).print("Stopped.")
+        print_on_stderr("Stopped.")
         sys.exit(130)
+    except Exception:
+        # An error of ours: its message may hold text of others.
+        print_on_stderr(traceback.format_exc())
+        sys.exit(1)
 
 
 @contextmanager
@@ -102,9 +108,7 @@ def _log_on_stderr() -> Iterator[None]:
 
 def _fail(message: str) -> None:
     if message:
-        Console(stderr=True, highlight=False, emoji=False).print(
-            f"[bold red]Error:[/] {escape(message)}", soft_wrap=True
-        )
+        print_error(message)
     sys.exit(2)
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import typer
-
 from ..annotation.options import AnnotationReportOptions, AnnotationSampleOptions
 from ..evaluation.options import EvaluateOptions, ScoreOptions
 from .printing import print_json, print_line, print_page
@@ -30,7 +28,7 @@ def evaluate(options: EvaluateOptions) -> None:
     if not accelerator.is_main_process:
         return
     if options.json:
-        typer.echo(result.to_json())
+        print_json(result.to_json())
         return
     print_page(result.to_markdown(options.name or Path(model).name))
 
@@ -82,6 +80,6 @@ def report(options: AnnotationReportOptions) -> None:
 
     numbers = create_report(options)
     if options.json:
-        typer.echo(report_json(numbers))
+        print_json(report_json(numbers))
         return
     print_page(describe_report(numbers))

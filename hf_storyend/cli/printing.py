@@ -1,4 +1,4 @@
-"""What commands print: pages of Markdown, JSON, endings and lists of files."""
+"""What commands print: pages of Markdown, JSON, endings, lists of files and errors; nothing else prints."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import typer
 from rich.console import Console
 from rich.markdown import Markdown
 from rich.markup import escape
+from rich.table import Table
 
 from ..explanation.result import Effect, SourceKind, Sources
 from ..explanation.wording import align_words, effect_text, pointed_sources, source_text
+from ..terminal import printable, printable_json
 
 _COLORS: dict[SourceKind, str | None] = {"vocabulary": None, "story": "green", "knowledge": "cyan"}
 # Sources that are worth a word: their lowest share, and how many.
@@ -22,21 +24,43 @@ _MIN_SHARE, _MAX_SOURCES = 0.1, 3
 
 def print_page(text: str) -> None:
     """Print Markdown: rendered on a terminal, as it is to files and pipes and where tables don't fit the terminal."""
-    console = Console()
+    text, console = printable(text), Console()
     if console.is_terminal and _min_width(text) <= console.width:
         console.print(Markdown(text))
         return
     typer.echo(text)
 
 
+def print_text(text: str) -> None:
+    """Print text as it is, whatever the terminal."""
+    typer.echo(printable(text))
+
+
 def print_json(content: Any) -> None:
-    """Print anything that JSON can hold."""
-    typer.echo(json.dumps(content, indent=1, ensure_ascii=False))
+    """Print anything that JSON can hold; a string is JSON already."""
+    text = content if isinstance(content, str) else json.dumps(content, indent=1, ensure_ascii=False)
+    typer.echo(printable_json(text))
 
 
 def print_line(text: str) -> None:
     """Print text without markup, highlighting or line breaks."""
-    Console(highlight=False, emoji=False).print(escape(text), soft_wrap=True)
+    Console(highlight=False, emoji=False).print(escape(printable(text)), soft_wrap=True)
+
+
+def print_table(table: Table) -> None:
+    """Print a table of the package's own texts."""
+    Console().print(table)
+
+
+def print_error(message: str) -> None:
+    """Print on standard error what is wrong."""
+    console = Console(stderr=True, highlight=False, emoji=False)
+    console.print(f"[bold red]Error:[/] {escape(printable(message))}", soft_wrap=True)
+
+
+def print_on_stderr(text: str) -> None:
+    """Print text on standard error, as it is."""
+    typer.echo(printable(text), err=True)
 
 
 def print_endings(story: str, endings: list[dict[str, Any]]) -> None:
@@ -90,8 +114,8 @@ def _effect_lines(ending: dict[str, Any]) -> Iterator[str]:
 
 
 def _literal(text: str) -> str:
-    """Return text of others such that it is printed as it is."""
-    return escape(text)
+    """Return text of others such that it is printed as it is, control characters visibly."""
+    return escape(printable(text))
 
 
 def _min_width(text: str) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..hub.options import CardOptions, CheckCodeOptions, PushOptions
-from .printing import print_json, print_line
+from .printing import print_json, print_line, print_text
 
 if TYPE_CHECKING:
     from ..hub.push import PushPlan
@@ -29,7 +29,7 @@ def card(options: CardOptions) -> None:
     # The files that the card of the package's model was made from are not part of the package.
     text = card_of(default_model()) if options.model is None else render_card_of(options.model)
     if options.output_file is None:
-        typer.echo(text)
+        print_text(text)
     else:
         atomic_write(Path(options.output_file), text)
 
@@ -49,6 +49,8 @@ def push(options: PushOptions) -> None:
     if options.dry_run:
         plan, address = hub.plan_push(**arguments), None
         verdict = "A dry run: nothing was pushed."
+        if not plan.is_compared:
+            verdict = "A dry run out of reach of the Hub: nothing was compared, and nothing was pushed."
     else:
         done = hub.push(**arguments)
         plan, address = done.plan, done.commit_url
@@ -62,9 +64,10 @@ def push(options: PushOptions) -> None:
 
 def check_code(options: CheckCodeOptions) -> None:
     """
-    Check that the code that travels with a model is, byte for byte, that of the installed package.
+    Check that all that transformers could run of a model is what the installed package writes: code byte for byte.
 
-    The exit code is 0 if it is and 1 if it is not.
+    Files in sub-folders and settings that name code, kernels or other repositories are part of it. A model on the Hub
+    is checked at one commit, which is printed. The exit code is 0 if it is and 1 if it is not.
 
     Example: `storyend check-code me/ie-msa-ca`
     """
@@ -94,11 +97,12 @@ def _describe_plan(plan: PushPlan) -> dict[str, Any]:
         "changed": list(plan.changed),
         "removed": plan.removed,
         "unchanged": plan.unchanged,
+        "is_compared": plan.is_compared,
     }
 
 
 def _print_plan(plan: PushPlan) -> None:
-    print_line(f"{plan.repo_id} at {plan.revision}{'' if plan.has_repo else ' (new)'}")
+    print_line(f"{plan.repo_id} at {plan.revision}{' (new)' if plan.is_compared and not plan.has_repo else ''}")
     for word, names in (("new", plan.new), ("changed", plan.changed), ("removed", plan.removed)):
         for name in names:
             print_line(f"  {word:8} {name}")
@@ -111,11 +115,18 @@ def _print_check(check: CodeCheck, model: str | None) -> None:
 
     versions = ", ".join(f"{name} {number}" for name, number in check.library_versions.items()) or "not recorded"
     print_line(f"library versions: {versions}")
+    if check.revision is not None:
+        print_line(f"revision: {check.revision}")
     for word, names in (("different", check.different), ("missing", check.missing), ("foreign", check.foreign)):
         for name in names:
             print_line(f"  {word}: {name}")
     if model is None and check.is_identical:
         print_line(f"The model that comes with hf_storyend {__version__} carries no code: the package's own is used.")
         return
+    print_line(f"  identical: {len(check.identical)} code files; {', '.join(check.settings) or 'no settings'}")
     verdict = "identical with" if check.is_identical else "not that of"
     print_line(f"The code of {model or 'the default model'} is {verdict} hf_storyend {__version__}.")
+    if check.revision is not None and check.is_identical:
+        print_line(
+            "That holds for this revision only: give it to `from_pretrained` as `revision` and `code_revision`."
+        )

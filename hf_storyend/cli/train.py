@@ -1,17 +1,21 @@
-"""Commands on data and training: `storyend prepare`, `storyend systems`, `storyend compare`."""
+"""Commands on data and training: `storyend prepare`, `storyend systems`, `storyend compare`, `storyend verify`."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
+import typer
 from rich.table import Table
 
 from ..data.options import PrepareOptions
-from ..training.options import ComparisonOptions
+from ..training.options import ComparisonOptions, VerifyOptions
 from .parameters import AsJson
-from .printing import print_json, print_line, print_page
+from .printing import print_json, print_line, print_page, print_table
+
+if TYPE_CHECKING:
+    from ..manifest import Verification
 
 
 def prepare(options: PrepareOptions, as_json: AsJson = False) -> None:
@@ -60,7 +64,7 @@ def systems(as_json: AsJson = False) -> None:
     table.add_column("parameters", justify="right")
     for row in rows:
         table.add_row(row["name"], row["paper_name"] or "-", row["description"], f"{row['parameters']:,}")
-    Console().print(table)
+    print_table(table)
 
 
 def compare(options: ComparisonOptions, as_json: AsJson = False) -> None:
@@ -78,3 +82,32 @@ def compare(options: ComparisonOptions, as_json: AsJson = False) -> None:
         print_json(comparison)
         return
     print_page((Path(options.output_dir) / "comparison.md").read_text(encoding="utf-8"))
+
+
+def verify(options: VerifyOptions) -> None:
+    """
+    Check that a model, checkpoint, training run or prepared data is what this program wrote: every file, by checksum.
+
+    The exit code is 0 if all files are, and 1 if any is damaged or missing.
+
+    Example: `storyend verify my_model`
+    """
+    from .. import manifest
+
+    verified = manifest.verify(options.directory)
+    if options.json:
+        print_json([asdict(found) for found in verified])
+    else:
+        for found in verified:
+            _print_verification(found)
+    if any(found.damage for found in verified):
+        raise typer.Exit(1)
+
+
+def _print_verification(found: Verification) -> None:
+    verdict = "damaged" if found.damage else f"intact, {found.num_files} files"
+    print_line(f"{found.path}: {found.kind or 'unknown'}, {verdict}")
+    for problem in found.damage:
+        print_line(f"  {problem}")
+    for name in found.added:
+        print_line(f"  added since: {name}")

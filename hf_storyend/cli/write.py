@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import typer
-
 from ..demo.options import DemoOptions
 from ..explanation.options import ExplainOptions, parse_triples
-from ..options import check_at_least, option
+from ..options import check_at_least, check_finite_numbers, option
 from .printing import print_endings, print_json, print_line, print_page
 
 
@@ -38,10 +36,13 @@ class GenerateOptions:
         metavar="TRIPLE",
     )
     evidence_top_k: int = option(3, "Show the effects of the k triples with the highest shares for each ending.")
+    max_sentences: int = option(50, "Refuse stories with more sentences.")
+    max_sentence_length: int = option(500, "Refuse sentences with more words.")
     json: bool = option(False, "Print JSON.")
 
     def __post_init__(self) -> None:
-        check_at_least(self, 1, "num_return_sequences")
+        check_finite_numbers(self)
+        check_at_least(self, 1, "num_return_sequences", "max_sentences", "max_sentence_length")
         check_at_least(self, 1, "num_beams", optional=True)
         check_at_least(self, 0, "evidence_top_k", "seed")
         parse_triples("triple", self.triples)
@@ -81,16 +82,21 @@ def generate(options: GenerateOptions) -> None:
 
     Example: `storyend generate "Mei put a cake in the oven. She fell asleep." --num_return_sequences 3 --do_sample`
     """
-    from ..pretrained import EXAMPLE_STORIES, find_model, pipeline
+    from ..pretrained import EXAMPLE_STORIES, find_model, pipeline, use_threads_of_one_story
 
     name = find_model(options.model)
     _hide_progress_bars()
+    from ..explanation.story import check_story_size
+
+    stories = options.stories or EXAMPLE_STORIES
+    for story in stories:
+        check_story_size(story, options.max_sentences, options.max_sentence_length)
+    use_threads_of_one_story()
     write = pipeline(name)
     arguments = options.pipeline_arguments(write.model.generation_config.num_beams or 1)
     import torch
 
     torch.manual_seed(options.seed)
-    stories = options.stories or EXAMPLE_STORIES
     results = [(story, write(story, **arguments)) for story in stories]
     if options.json:
         print_json([{"story": story, "endings": endings} for story, endings in results])
@@ -107,16 +113,17 @@ def explain(options: ExplainOptions) -> None:
 
     Example: `storyend explain "Mei put a cake in the oven. She fell asleep." --model my_model --output_dir why`
     """
-    from ..pretrained import find_model
+    from ..pretrained import find_model, use_threads_of_one_story
 
     find_model(options.model)
     _hide_progress_bars()
+    use_threads_of_one_story()
     from ..explanation.counterfactuals import Counterfactual
     from ..explanation.run import explain_with_options
 
     result = explain_with_options(options)
     if options.json:
-        typer.echo(result.to_json())
+        print_json(result.to_json())
         return
     top_k = options.attention_top_k
     if isinstance(result, Counterfactual):

@@ -21,6 +21,7 @@ NumberedLine = tuple[int, bytes]
 _NUMBER_BYTES = b"0123456789+-.eE "
 _MAX_FLOAT = torch.finfo(torch.float32).max
 _NUM_SAMPLE_LINES = 100
+_MAX_BLANK_LINES = 1_000
 
 
 @dataclass(frozen=True)
@@ -182,11 +183,17 @@ def _wanted_vectors(
 
 
 def _numbered_lines(path: str | Path) -> Iterator[NumberedLine]:
+    num_blank = 0
     for number, line in enumerate(stream_lines(path), start=1):
         if number == 1:
             line = line.removeprefix(codecs.BOM_UTF8)
         if content := line.rstrip():
             yield number, content
+            num_blank = 0
+            continue
+        num_blank += 1
+        if num_blank > _MAX_BLANK_LINES:
+            raise ValueError(f"{path}, line {number}: more than {_MAX_BLANK_LINES:,} blank lines: there is no vector.")
 
 
 def _inspect_start(path: str | Path, lines: Iterator[NumberedLine]) -> tuple[int | None, int, Iterator[NumberedLine]]:

@@ -6,7 +6,7 @@ import os
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from ..options import check_at_least, option
+from ..options import check_at_least, check_finite_numbers, option
 
 EMBEDDED = "embedded"
 KNOWLEDGE_ENCODERS = ("graph_attention", "contextual_attention")
@@ -84,6 +84,7 @@ class PrepareOptions:
 
     def __post_init__(self) -> None:
         self._normalise()
+        check_finite_numbers(self)
         check_at_least(self, 1, "max_triples", "hidden_size", "num_layers")
         check_at_least(self, 1, "num_train", "num_proc", "embedding_size", optional=True)
         check_at_least(self, 5, "vocab_size")

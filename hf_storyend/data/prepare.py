@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
+import re
 from collections.abc import Iterable
 from functools import partial
 from importlib.metadata import version
@@ -14,13 +16,14 @@ from typing import Any, cast
 import torch
 from datasets import Dataset, DatasetDict
 
-from ..files import atomic_directory, file_digest, file_lock
+from ..files import atomic_directory, file_digest, file_lock, remove_leftovers
 from ..knowledge.build import build_knowledge_table
 from ..knowledge.conceptnet import read_edges
 from ..knowledge.edges import Edge, ReadReport
 from ..knowledge.reach import measure_reach
 from ..knowledge.selection import DEFAULT_MIN_LIFT, STORY_LIFT, Policy
 from ..knowledge.story_lift import HeldOutWeights, build_story_lift_table
+from ..manifest import MANIFEST, ManifestError, read_manifest, recover_directory, write_manifest
 from ..modeling import (
     IncrementalEncoderConfig,
     IncrementalEncoderForEndingGeneration,
@@ -40,6 +43,12 @@ from .vocabulary import Vocabulary, build_vocabulary
 # Incremented when equal inputs give other files: directories of earlier versions are no cache hits then.
 _FORMAT = 3
 _DEFAULT_EMBEDDING_SIZE = 200
+# Everything in a directory prepared by version 0.1 but the code of the model.
+_WRITTEN = (
+    *("config.json", "generation_config.json", "model.safetensors", "tokenizer_config.json", "report.json"),
+    *("report.md", "stories", "tokenised", "special_tokens_map.json", "added_tokens.json"),
+    *IncrementalEncoderTokenizer.vocab_files_names.values(),
+)
 
 
 def prepare(options: PrepareOptions) -> dict[str, Any]:
@@ -50,21 +59,25 @@ def prepare(options: PrepareOptions) -> dict[str, Any]:
     works), the datasets `stories` and `tokenised`, and the report as `report.json` and `report.md`.
 
     A directory written from the same inputs is a cache hit: it is left unchanged, and the report has `cached: True`.
-    One written from other inputs is an error unless `options.overwrite` is true. Processes that prepare the same
-    directory at the same time wait for each other; the first one writes.
+    One written from other inputs is an error unless `options.overwrite` is true. Anything else that stands there, and
+    a prepared directory to which other files were added, is never replaced. Processes that prepare the same directory
+    at the same time wait for each other; the first one writes.
     """
     output = Path(options.output_dir)
     inputs = _input_digests(options)
     fingerprint = _fingerprint([version("hf_storyend"), _FORMAT, options.content(), inputs])
     with file_lock(output):
+        recover_directory(output)
         existing = read_report(output)
         if existing is not None and existing.get("fingerprint") == fingerprint:
             return {**existing, "cached": True}
-        if not options.overwrite:
-            _check_free(output, is_prepared=existing is not None)
+        _check_free(output, existing is not None, options.overwrite)
+        if output.parent.is_dir():
+            remove_leftovers(output.parent, re.escape(output.name))
         with atomic_directory(output) as folder:
             header = {"fingerprint": fingerprint, "options": options.content(), "inputs": inputs}
             report = write_report(folder, {**header, **_write(options, folder)})
+            write_manifest(folder, "prepared data", fingerprint=fingerprint)
     return {**report, "cached": False}
 
 
@@ -84,11 +97,34 @@ def _fingerprint(content: Any) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def _check_free(output: Path, is_prepared: bool) -> None:
-    if not output.exists() or (output.is_dir() and not any(output.iterdir())):
+def _check_free(output: Path, is_prepared: bool, overwrite: bool) -> None:
+    if not os.path.lexists(output) or (output.is_dir() and not any(output.iterdir())):
         return
-    reason = "was prepared from other inputs" if is_prepared else "exists and is not a prepared directory"
-    raise ValueError(f"{output} {reason}. Choose another directory, or allow to replace it with `overwrite`.")
+    if not is_prepared:
+        raise ValueError(
+            f"{output} exists and is not a prepared directory: choose another one. Nothing but prepared directories "
+            "is replaced, with `overwrite` either."
+        )
+    if not overwrite:
+        raise ValueError(
+            f"{output} was prepared from other inputs. Choose another directory, or allow to replace it with "
+            "`overwrite`."
+        )
+    added = sorted({path.name for path in output.iterdir()} - _names_written(output))
+    if added:
+        raise ValueError(
+            f"{output} can't be replaced: it also has {', '.join(added[:5])}, which `prepare` did not write. "
+            "Move that away, or choose another directory."
+        )
+
+
+def _names_written(output: Path) -> set[str]:
+    """Return the names that `prepare` wrote directly into a directory."""
+    try:
+        return {MANIFEST, *(name.split("/")[0] for name in read_manifest(output)["files"])}
+    except ManifestError:
+        # Prepared by an earlier version; the code of the model had other names.
+        return {*_WRITTEN, *(path.name for path in output.glob("*.py"))}
 
 
 def _write(options: PrepareOptions, folder: Path) -> dict[str, Any]:

@@ -77,9 +77,13 @@ def stream_lines(path: str | Path) -> Iterator[bytes]:
         _open_bytes(path) as (stream, raw),
         tqdm(total=path.stat().st_size, desc=path.name, unit="B", unit_scale=True, disable=None) as bar,
     ):
+        limit, num_bytes = _max_unpacked(path), 0
         for number, line in enumerate(iter(partial(stream.readline, _MAX_LINE_LENGTH + 1), b"")):
             if len(line) > _MAX_LINE_LENGTH:
                 raise ValueError(f"{path}, line {number + 1}: longer than {_MAX_LINE_LENGTH:,} bytes.")
+            num_bytes += len(line)
+            if num_bytes > limit:
+                raise ValueError(_expansion_problem(path, limit))
             if number % _LINES_PER_PROGRESS_STEP == 0:
                 bar.update(raw.tell() - bar.n)
             yield line
@@ -107,14 +111,22 @@ def _open_bytes(path: str | Path) -> Iterator[tuple[BinaryIO | io.BufferedReader
 
 def _decompress(path: str | Path, stream: BinaryIO | io.BufferedReader) -> bytes:
     """Return the decompressed content; a decompression bomb is an error."""
-    limit = max(_MAX_UNPACKED, _MAX_EXPANSION * Path(path).stat().st_size)
+    limit = _max_unpacked(path)
     content = stream.read(limit + 1)
     if len(content) > limit:
-        raise ValueError(
-            f"{path} unpacks to more than {limit:,} bytes, over {_MAX_EXPANSION} times its size: that is no text. "
-            "If it is, unpack it first: gunzip."
-        )
+        raise ValueError(_expansion_problem(path, limit))
     return content
+
+
+def _max_unpacked(path: str | Path) -> int:
+    return max(_MAX_UNPACKED, _MAX_EXPANSION * Path(path).stat().st_size)
+
+
+def _expansion_problem(path: str | Path, limit: int) -> str:
+    return (
+        f"{path} unpacks to more than {limit:,} bytes, over {_MAX_EXPANSION} times its size: that is no text. "
+        "If it is, unpack it first: gunzip."
+    )
 
 
 def _open(path: str | Path) -> BinaryIO:

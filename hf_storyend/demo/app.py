@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -10,8 +11,10 @@ from typing import Any
 
 from transformers.utils.logging import disable_progress_bar
 
+from ..pretrained import use_threads_of_one_story
 from .generator import EndingGenerator
 from .handlers import DemoHandlers, import_gradio
+from .limits import CACHE_SECONDS, MAX_QUEUE, LimitRequests
 from .rendering import clues_html, ignore_missing_glyphs
 from .requests import (
     MAX_ENDINGS,
@@ -71,6 +74,7 @@ def launch_demo(
     Returns:
         The Gradio `Blocks`, whose `block_thread()` waits for Ctrl+C, and the address.
     """
+    use_threads_of_one_story()
     demo = build_demo(models)
     disable_progress_bar()
     ignore_missing_glyphs()
@@ -103,7 +107,7 @@ def _warm_up(generator: EndingGenerator) -> None:
 
 def _launch_settings() -> dict[str, Any]:
     """Return theme, style and keys; nothing is fetched from elsewhere or recorded."""
-    gradio = import_gradio()
+    gradio, middleware = import_gradio(), importlib.import_module("starlette.middleware")
     # Fonts of the visitor's machine: nothing to fetch. Greys with enough contrast.
     theme = gradio.themes.Default(
         primary_hue="blue", font=["system-ui", "sans-serif"], font_mono=["ui-monospace", "monospace"]
@@ -123,6 +127,8 @@ def _launch_settings() -> dict[str, Any]:
         "run_history": False,
         "ssr_mode": False,
         "state_session_capacity": _MAX_PAGES,
+        "max_file_size": 1,
+        "app_kwargs": {"middleware": [middleware.Middleware(LimitRequests)]},
     }
 
 
@@ -139,7 +145,7 @@ def build_demo(models: Sequence[str] = ()) -> Any:
     gradio = import_gradio()
     generator = EndingGenerator(models)
     handlers = DemoHandlers(generator)
-    with gradio.Blocks(title=_TITLE, analytics_enabled=False) as demo:
+    with gradio.Blocks(title=_TITLE, analytics_enabled=False, delete_cache=CACHE_SECONDS) as demo:
         gradio.HTML(_HEADER, elem_id="header", apply_default_css=False)
         # On a phone they stand below each other in this order: the ending right below the button.
         with gradio.Row(equal_height=False, elem_id="parts"):
@@ -151,7 +157,7 @@ def build_demo(models: Sequence[str] = ()) -> Any:
                 settings = _add_settings(gradio, generator.systems, inputs.story)
         _connect(gradio, handlers, inputs, settings, results)
         gradio.api(handlers.endings, api_name="endings", **_GENERATING)
-    demo.queue()
+    demo.queue(max_size=MAX_QUEUE)
     demo.generator = generator
     return demo
 

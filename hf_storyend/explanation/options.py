@@ -38,10 +38,12 @@ class ExplainOptions:
     without_sentence: int | None = option(None, "Remove the sentence with this number, from 1, and compare.")
     num_beams: int | None = option(None, "Beams; default: the model's own setting.")
     attention_top_k: int = option(3, "Show the words and triples with the k highest shares and weights.")
+    max_sentences: int = option(50, "Refuse stories with more sentences.")
+    max_sentence_length: int = option(500, "Refuse sentences with more words.")
     json: bool = option(False, "Print JSON instead of tables.")
 
     def __post_init__(self) -> None:
-        check_at_least(self, 1, "attention_top_k")
+        check_at_least(self, 1, "attention_top_k", "max_sentences", "max_sentence_length")
         check_at_least(self, 1, "num_beams", optional=True)
         if self.story is not None and len(self.story.split()) == 1:
             raise ValueError(f"`story` is a single word, {self.story!r}. If that is a model, give it as `model`.")

@@ -8,6 +8,7 @@ from .explain_story import explain
 from .files import check_writable, save_counterfactual, save_explanation
 from .options import FORMATS, ExplainOptions
 from .result import Explanation
+from .story import check_story_size
 
 
 def explain_with_options(options: ExplainOptions) -> Explanation | Counterfactual:
@@ -26,8 +27,9 @@ def explain_with_options(options: ExplainOptions) -> Explanation | Counterfactua
     if options.output_dir is not None:
         # Fail before the model is loaded.
         check_writable(formats)
-    model, tokenizer = load(options.model)
     story, changes = options.story or EXAMPLE_STORIES[0], options.changes()
+    check_story_size(story, options.max_sentences, options.max_sentence_length)
+    model, tokenizer = load(options.model)
     if changes:
         compared = counterfactual(model, tokenizer, story, **changes, **options.generate_arguments())
         if options.output_dir is not None:

@@ -62,6 +62,22 @@ def reads_triples(model: IncrementalEncoderForEndingGeneration) -> bool:
     return model.config.knowledge is not None or model.config.tail_pointer
 
 
+def check_story_size(story: str, max_sentences: int, max_sentence_length: int) -> None:
+    """Refuse stories that would take all time and memory; the arguments are options of commands, which errors name."""
+    sentences = split_story(story)
+    if len(sentences) > max_sentences:
+        raise ValueError(
+            f"The story has {len(sentences):,} sentences, more than {max_sentences:,}: shorten it, or raise "
+            "`max_sentences`."
+        )
+    for number, sentence in enumerate(sentences, start=1):
+        if (num_words := len(split_words(sentence))) > max_sentence_length:
+            raise ValueError(
+                f"Sentence {number} of the story has {num_words:,} words, more than {max_sentence_length:,}: shorten "
+                "it, or raise `max_sentence_length`."
+            )
+
+
 def split_story(story: str | Sequence[str]) -> list[str]:
     """Return the sentences of a story given as one string or as a list of sentences."""
     if isinstance(story, str):

@@ -7,6 +7,7 @@ Model cards, from what training and evaluation measured. What was not measured i
 from __future__ import annotations
 
 import json
+import re
 import sys
 from importlib.resources import files
 from pathlib import Path
@@ -17,11 +18,15 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from ..evaluation.ablation_results import Ablations
 from ..evaluation.results import METRIC_TITLES, Evaluation, current_metrics, model_index
 from ..systems import SYSTEMS, System, find_system
+from ..terminal import printable
 
 # Stands for the repository until a push knows its name.
 PLACEHOLDER = "OWNER/NAME"
 _NOT_MEASURED = "not measured"
 _SETTINGS = ("story_encoder", "knowledge", "copy", "tail_pointer")
+# What means something in Markdown, in the middle of a line.
+_MARKUP = re.compile(r"[\\`*\[\]|!&]|_(?=\W|$)|(?<!\w)_|://|@")
+_MAX_CELL = 300
 _KNOWLEDGE_NAMES = {"graph_attention": "graph attention", "contextual_attention": "contextual attention", None: None}
 
 
@@ -45,6 +50,8 @@ def render_card(
         ablations: Ablations on the test split.
     """
     system, run = find_system(system_name), run or {}
+    for metrics in (validation or {}, test or {}):
+        _check_numbers(metrics)
     results = _validation_results(system, run, validation or {}) + (test_results or [])
     card = ModelCard.from_template(
         _metadata(system, run, results),
@@ -57,13 +64,13 @@ def render_card(
         knowledge=_KNOWLEDGE_NAMES[system.knowledge],
         copy=system.copy,
         tail_pointer=system.tail_pointer,
-        data=run.get("data"),
+        data=_code(run.get("data")),
         is_embedded=_is_embedded(run),
         training=_table({"": _training_facts(run)}),
         evaluation=_table({"validation": _measured(validation), "test": _measured(test)}),
         ablations=ablations.to_markdown() if ablations else None,
-        hardware=f"{run['num_processes']} x {run['device']}" if run else _NOT_MEASURED,
-        hours=f"{run['minutes']} minutes" if run else _NOT_MEASURED,
+        hardware=_plain(f"{run.get('num_processes')} x {run.get('device')}") if run else _NOT_MEASURED,
+        hours=_plain(f"{run.get('minutes')} minutes") if run else _NOT_MEASURED,
         carbon=_NOT_MEASURED,
     )
     return str(card).rstrip() + "\n"
@@ -128,8 +135,21 @@ def _table(columns: dict[str, dict[str, str]]) -> str:
 
 
 def _line(*cells: str) -> str:
-    escaped = [cell.replace("|", r"\|") for cell in cells]
-    return f"| {' | '.join(escaped)} |"
+    return f"| {' | '.join(map(_plain, cells))} |"
+
+
+def _plain(text: str) -> str:
+    """Escape text for Markdown: it is shown as it is, on one line, and can't be a link, a picture, HTML or a row."""
+    return _MARKUP.sub(r"\\\g<0>", _one_line(text)).replace("<", "&lt;")
+
+
+def _code(text: Any) -> str | None:
+    """Return text that can stand between backticks."""
+    return None if text is None else _one_line(str(text)).replace("`", "'")
+
+
+def _one_line(text: str) -> str:
+    return " ".join(printable(text).split())[:_MAX_CELL]
 
 
 def _metadata(system: System, run: dict[str, Any], results: list[EvalResult]) -> ModelCardData:
@@ -179,6 +199,12 @@ def _measured(metrics: dict[str, float] | None) -> dict[str, str]:
         for name, title in METRIC_TITLES.items()
         if name != "stories_per_second"
     }
+
+
+def _check_numbers(metrics: dict[str, float]) -> None:
+    for name, value in metrics.items():
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ValueError(f"The metric `{name}` must be a number; got {value!r:.80}.")
 
 
 def _system_of(config: dict[str, Any]) -> System:

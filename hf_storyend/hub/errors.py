@@ -16,11 +16,13 @@ class HubError(OSError):
     Args:
         message: One sentence.
         is_transient: Whether the same request may succeed later.
+        is_unreachable: Whether there was no answer at all.
     """
 
-    def __init__(self, message: str, is_transient: bool = False):
+    def __init__(self, message: str, is_transient: bool = False, is_unreachable: bool = False):
         super().__init__(message)
         self.is_transient = is_transient
+        self.is_unreachable = is_unreachable
 
 
 @contextmanager
@@ -43,12 +45,14 @@ def friendly_errors(api: HfApi, repo_id: str) -> Iterator[None]:
 
 def _translate(error: BaseException, api: HfApi, repo_id: str) -> HubError:
     if isinstance(error, OfflineModeIsEnabled):
-        return HubError(f"`{repo_id}` can't be reached: the environment sets HF_HUB_OFFLINE; unset it.")
+        message = f"`{repo_id}` can't be reached: the environment sets HF_HUB_OFFLINE; unset it."
+        return HubError(message, is_unreachable=True)
     if not isinstance(error, HfHubHTTPError):
         name = type(error).__name__
         return HubError(
             f"{api.endpoint} can't be reached ({name}): check the network and HF_ENDPOINT, then try again.",
             is_transient=True,
+            is_unreachable=True,
         )
     status = error.response.status_code
     if status >= 500 or status in (409, 412, 429):

@@ -13,17 +13,25 @@ from typing import Any, TypeVar
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, RepoFile, get_token
 from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 from huggingface_hub.utils import sha
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 
 from ..files import file_digest
-from ..modeling import IncrementalEncoderConfig, IncrementalEncoderTokenizer
+from ..modeling import (
+    IncrementalEncoderConfig,
+    IncrementalEncoderForEndingGeneration,
+    IncrementalEncoderTokenizer,
+)
 from .card import PLACEHOLDER, card_of
 from .errors import HubError, friendly_errors
 from .verify_code import code_files_of, compare_code
 
 _REQUIRED = ("config.json", "generation_config.json", "tokenizer_config.json")
-_OPTIONAL = ("added_tokens.json", "special_tokens_map.json", "README.md")
 _WEIGHTS, _WEIGHTS_INDEX = "model.safetensors", "model.safetensors.index.json"
-_RESULTS = ".eval_results"
+_OPTIONAL = ("added_tokens.json", "special_tokens_map.json", "README.md", ".eval_results/storyend.yaml")
+# What a card is made from; read, not pushed.
+_CARD_SOURCES = ("metrics.json", "evaluation.json", "model_index.yaml")
+_SHARD = re.compile(r"model[\w.-]*\.safetensors", re.ASCII)
 # Code and weights: a push deletes those that the model directory no longer has.
 _REPLACED = re.compile(r"[^/]+\.py|model[^/]*\.safetensors|model\.safetensors\.index\.json")
 _COMMIT_MESSAGE = "Push with hf_storyend"
@@ -47,6 +55,7 @@ class PushPlan:
         new, changed: Content by path in the repository.
         removed: Code and weights in the repository that the directory does not have.
         unchanged: Files that are identical in the repository.
+        is_compared: False if the Hub was out of reach: then `new` has all files of the directory.
     """
 
     repo_id: str
@@ -57,6 +66,7 @@ class PushPlan:
     changed: dict[str, Content]
     removed: list[str]
     unchanged: list[str]
+    is_compared: bool = True
 
     @property
     def is_empty(self) -> bool:
@@ -81,14 +91,25 @@ def plan_push(
     allow_changed_code: bool = False,
     api: HfApi | None = None,
 ) -> PushPlan:
-    """Compare a model directory with a repository, as `push` does with the same arguments, and write nothing."""
+    """
+    Compare a model directory with a repository, as `push` does with the same arguments, and write nothing.
+
+    Out of reach of the Hub, the plan has all files that a push would consider, and `is_compared` is false.
+    """
     api, folder = api or HfApi(), Path(model)
-    paths = model_files(folder)
-    if not allow_changed_code:
-        _check_code(folder, {name: path for name, path in paths.items() if name.endswith(".py")})
+    files = _checked_files(folder, allow_changed_code)
+    try:
+        return _compare(folder, files, repo_id, private, revision, api)
+    except HubError as error:
+        if not error.is_unreachable:
+            raise
+    content = _with_card(folder, files, repo_id)
+    return PushPlan(repo_id, revision, False, None, content, {}, [], [], is_compared=False)
+
+
+def _compare(folder: Path, paths: dict[str, Path], repo_id: str, private: bool, revision: str, api: HfApi) -> PushPlan:
     repo_id = _with_owner(api, repo_id)
-    files: dict[str, Content] = dict(paths)
-    files["README.md"] = card_of(folder).replace(PLACEHOLDER, repo_id).encode()
+    files = _with_card(folder, paths, repo_id)
     has_repo, parent = _find(api, repo_id, revision, private)
     remote = _remote_files(api, repo_id, parent) if parent else {}
     same = {name for name, content in files.items() if name in remote and _is_same(content, remote[name])}
@@ -127,14 +148,13 @@ def push(
         allow_changed_code: Push code that differs from that of the installed package.
         api: Client of the Hub; default: the one of HF_ENDPOINT, with the token of `hf auth login` or HF_TOKEN.
     """
-    api = api or HfApi()
+    api, folder = api or HfApi(), Path(model)
     _check_token(api)
+    files = _checked_files(folder, allow_changed_code)
 
     def attempt() -> Push:
         # Compared again each time: the answer to a successful commit may have been lost.
-        plan = plan_push(
-            model, repo_id, private=private, revision=revision, allow_changed_code=allow_changed_code, api=api
-        )
+        plan = _compare(folder, files, repo_id, private, revision, api)
         if plan.is_empty:
             return Push(plan, None)
         with friendly_errors(api, plan.repo_id):
@@ -180,8 +200,33 @@ def _operations(plan: PushPlan) -> Iterator[CommitOperationAdd | CommitOperation
         yield CommitOperationDelete(name)
 
 
-def _check_code(folder: Path, code: dict[str, Path]) -> None:
-    check = compare_code(code)
+def _checked_files(folder: Path, allow_changed_code: bool) -> dict[str, Path]:
+    """Return the files to push, after a look at the code and after loading the weights."""
+    files = model_files(folder)
+    if allow_changed_code:
+        # Whether they fit code that is not installed can't be said without running it.
+        weights = [path for name, path in files.items() if name.endswith(".safetensors")]
+        for path in weights:
+            _check_tensors(path)
+        return files
+    _check_code(folder, files)
+    IncrementalEncoderForEndingGeneration.from_pretrained(folder)
+    IncrementalEncoderTokenizer.from_pretrained(folder)
+    return files
+
+
+def _check_tensors(path: Path) -> None:
+    try:
+        tensors = load_file(path)
+    except SafetensorError as error:
+        raise ValueError(f"{path} is no safetensors file: {error}.") from error
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+            raise ValueError(f"{path} has `{name}` with values that are not finite.")
+
+
+def _check_code(folder: Path, files: dict[str, Path]) -> None:
+    check = compare_code(files)
     if check.is_identical:
         return
     names = ", ".join([*check.different, *check.missing, *check.foreign])
@@ -189,6 +234,10 @@ def _check_code(folder: Path, code: dict[str, Path]) -> None:
         f"The code in {folder} is not that of the installed hf_storyend ({names}): load model and tokenizer and save "
         "them again, or give `allow_changed_code`."
     )
+
+
+def _with_card(folder: Path, paths: dict[str, Path], repo_id: str) -> dict[str, Content]:
+    return {**paths, "README.md": card_of(folder).replace(PLACEHOLDER, repo_id).encode()}
 
 
 def _check_token(api: HfApi) -> None:
@@ -238,8 +287,11 @@ def model_files(folder: Path) -> dict[str, Path]:
     """
     Return the files to push by their paths in the repository.
 
-    Nothing else of the directory is pushed: checkpoints, logs and generated endings hold sentences of the corpus.
+    Nothing else of the directory is pushed: checkpoints, logs and generated endings hold sentences of the corpus. A
+    link to a file outside the directory is an error, except into the cache of the Hub that the directory is part of.
     """
+    for path in (folder / "config.json", folder / "tokenizer_config.json", folder / _WEIGHTS_INDEX):
+        _check_inside(folder, path)
     config = _read_config(folder)
     names = [*_REQUIRED, *IncrementalEncoderTokenizer.vocab_files_names.values(), *_weight_files(folder)]
     missing = [name for name in names if not (folder / name).is_file()]
@@ -248,9 +300,19 @@ def model_files(folder: Path) -> dict[str, Path]:
             f"{folder} has no {', '.join(missing)}: save model and tokenizer there with `save_pretrained`."
         )
     names += [name for name in _OPTIONAL if (folder / name).is_file()]
-    names += [path.relative_to(folder).as_posix() for path in sorted((folder / _RESULTS).glob("*.yaml"))]
     code = code_files_of(folder, config, _read_json(folder / "tokenizer_config.json"))
-    return {name: folder / name for name in sorted(names)} | code
+    files = {name: folder / name for name in sorted(names)} | code
+    for path in (*files.values(), *(folder / name for name in _CARD_SOURCES)):
+        _check_inside(folder, path)
+    return files
+
+
+def _check_inside(folder: Path, path: Path) -> None:
+    """Refuse what lies elsewhere: whoever made the directory may have made links to anything."""
+    target, home = path.resolve(), folder.resolve()
+    is_cached = home.parent.name == "snapshots" and target.parent == home.parent.parent / "blobs"
+    if not target.is_relative_to(home) and not is_cached:
+        raise ValueError(f"{path} is a link to {target}, outside {folder}: put a copy of the file in its place.")
 
 
 def _read_config(folder: Path) -> dict[str, Any]:
@@ -270,7 +332,15 @@ def _read_config(folder: Path) -> dict[str, Any]:
 def _weight_files(folder: Path) -> list[str]:
     if not (folder / _WEIGHTS_INDEX).is_file():
         return [_WEIGHTS]
-    return [_WEIGHTS_INDEX, *sorted(set(_read_json(folder / _WEIGHTS_INDEX)["weight_map"].values()))]
+    shards = _read_json(folder / _WEIGHTS_INDEX).get("weight_map")
+    names = sorted(set(map(str, shards.values()))) if isinstance(shards, dict) else []
+    foreign = [name for name in names if not _SHARD.fullmatch(name)]
+    if foreign or not names:
+        raise ValueError(
+            f"{folder / _WEIGHTS_INDEX} must name files such as model-00001-of-00002.safetensors beside it in "
+            f"`weight_map`; got {', '.join(foreign) or 'none'}."
+        )
+    return [_WEIGHTS_INDEX, *names]
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -7,6 +7,8 @@ and a manifest of checksums.
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import json
 import logging
 import re
@@ -21,15 +23,29 @@ from accelerate import Accelerator
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from ..files import atomic_directory, file_digest
+from ..files import atomic_directory, atomic_write, make_directory, remove_leftovers, sync, temporary_sibling
+from ..manifest import (
+    MANIFEST,
+    ManifestError,
+    find_damage,
+    read_manifest,
+    recover_directory,
+    recover_published_files,
+    write_manifest,
+)
 from .distributed import broadcast_from_main, write_on_main_process
 from .options import RENAMED_OPTIONS, TrainingOptions
+from .run_lock import HOLDER, LOCK, RunLock
 
 logger = logging.getLogger(__name__)
 
-MANIFEST = "manifest.json"
 OPTIONS = "training_options.json"
+# The best model so far, and the temporary name of a finished run's files.
+BEST, RESULTS = "best", "results"
+_FILES = {"model.safetensors", "optimizer.safetensors", "state.json"}
 _NAME = re.compile(r"checkpoint-(\d+)")
+# Names in an output directory that are written atomically; their leftovers are deleted.
+_WRITTEN = rf"checkpoint-\d+|{BEST}|{RESULTS}|training_options\.json|train_log\.jsonl|\.run\.json"
 # Options that a resumed run may not change: the state of the optimizer would no longer fit.
 _FIXED_OPTIONS = (
     "system",
@@ -52,7 +68,20 @@ _FIXED_OPTIONS = (
     "gradient_accumulation_steps",
     "seed",
     "metric_for_best_model",
+    "max_eval_samples",
+    "num_beams",
 )
+# What checkpoints of version 0.1 do not tell.
+_UNTOLD_BEFORE = ("max_eval_samples", "num_beams", "vocabulary", "knowledge", "validation stories")
+# Options that a resumed run may change, with what that changes.
+_CHANGEABLE = {
+    "max_steps": "the learning rate follows the new length",
+    "num_train_epochs": "the learning rate follows the new length",
+    "max_minutes": "the learning rate follows the new length",
+    "eval_steps": "the best model is looked for at other updates",
+    "early_stopping_patience": "the run may end elsewhere",
+    "number of processes": "sums have another order, so weights differ in the last bits",
+}
 
 
 class CheckpointError(ValueError):
@@ -99,17 +128,30 @@ class Checkpoint:
 
 
 def save_checkpoint(directory: Path, checkpoint: Checkpoint, keep: int) -> Path:
-    """Write a checkpoint into `directory` and delete all but the newest `keep`."""
+    """Write a checkpoint into `directory` and delete all but the newest `keep` of those that are intact."""
     target = directory / f"checkpoint-{checkpoint.step}"
     with atomic_directory(target) as folder:
         _save_tensors(checkpoint.weights, folder / "model.safetensors")
         _save_tensors(checkpoint.optimizer, folder / "optimizer.safetensors")
         _write_json(folder / "state.json", {"step": checkpoint.step, **checkpoint.state})
-        digests = {path.name: file_digest(path) for path in sorted(folder.iterdir())}
-        _write_json(folder / MANIFEST, {"files": digests})
-    for old in list(find_checkpoints(directory))[keep:]:
+        write_manifest(folder, "checkpoint", step=checkpoint.step)
+    others = [path for path in find_checkpoints(directory) if path != target and not _set_aside_if_damaged(path)]
+    for old in others[keep - 1 :]:
         remove_directory(old)
     return target
+
+
+def _set_aside_if_damaged(path: Path) -> bool:
+    """Rename a damaged checkpoint, for people to look at: it must not count in place of one that is intact."""
+    try:
+        verify_checkpoint(path)
+        return False
+    except CheckpointError as error:
+        names = (path.with_name(f"{path.name}.damaged-{number}") for number in itertools.count(1))
+        aside = next(name for name in names if not name.exists())
+        path.rename(aside)
+        logger.warning("%s It is set aside as %s.", error, aside.name)
+        return True
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
@@ -132,17 +174,14 @@ def load_checkpoint(path: Path) -> Checkpoint:
 def verify_checkpoint(path: Path) -> None:
     """Raise a [`CheckpointError`] unless the files match the manifest."""
     try:
-        digests = json.loads((path / MANIFEST).read_text(encoding="utf-8"))["files"]
-        needed = {"model.safetensors", "optimizer.safetensors", "state.json"}
-        if not isinstance(digests, dict) or set(digests) != needed:
-            raise CheckpointError(f"{path / MANIFEST} does not list the files of a checkpoint.")
-        wrong = [name for name, digest in digests.items() if file_digest(path / name) != digest]
-    except CheckpointError:
-        raise
-    except (OSError, KeyError, TypeError, ValueError, RecursionError) as error:
+        files = read_manifest(path)["files"]
+    except ManifestError as error:
         raise CheckpointError(f"{path} is not a complete checkpoint: {error}") from error
-    if wrong:
-        raise CheckpointError(f"{path} is damaged: {', '.join(wrong)} differ from what was written.")
+    if set(files) != _FILES:
+        raise CheckpointError(f"{path / MANIFEST} does not list the files of a checkpoint.")
+    damage = find_damage(path)
+    if damage:
+        raise CheckpointError(f"{path} is damaged: {', '.join(damage)}.")
 
 
 def find_checkpoints(directory: Path) -> Iterator[Path]:
@@ -162,97 +201,141 @@ def latest_valid_checkpoint(directory: Path) -> Path | None:
     return None
 
 
-def remove_temporary_files(directory: Path) -> None:
-    """Delete what a run left behind that was killed while writing or deleting."""
-    for pattern in (".*.partial", ".*.old"):
-        for path in directory.glob(pattern):
-            shutil.rmtree(path, ignore_errors=True)
+def recover_output_dir(directory: Path) -> None:
+    """Finish what a killed run or a loss of power has interrupted, and delete what it left behind."""
+    recover_directory(directory / BEST)
+    recover_published_files(directory, RESULTS)
+    remove_leftovers(directory, _WRITTEN)
 
 
 def remove_directory(path: Path) -> None:
     """Delete a directory; it is renamed first, so that no partial content is visible under its name."""
-    renamed = path.with_name(f".{path.name}.old")
-    shutil.rmtree(renamed, ignore_errors=True)
+    renamed = temporary_sibling(path, "old")
     path.rename(renamed)
+    # Else a loss of power might leave parts of it under its name.
+    sync(path.parent)
     shutil.rmtree(renamed)
 
 
-def find_resume_checkpoint(options: TrainingOptions, accelerator: Accelerator) -> Path | None:
-    """Create the output directory and return the checkpoint to resume from, the same one in all processes."""
-    directory = Path(options.output_dir)
-    write_on_main_process(accelerator, lambda: directory.mkdir(parents=True, exist_ok=True), str(directory))
-    resume = options.resume_from_checkpoint
-    if resume not in ("auto", "never"):
-        if not Path(resume).is_dir():
-            raise ValueError(
-                f"`--resume_from_checkpoint {resume}` is neither `auto` nor `never` nor a checkpoint directory."
-            )
-        return Path(resume)
-    checkpoint, problem = None, None
+def find_resume_checkpoint(options: TrainingOptions, accelerator: Accelerator, lock: RunLock) -> Path | None:
+    """
+    Create and lock the output directory, and return the checkpoint to resume from, the same one in all processes.
+
+    A directory that is not one of ours is refused before anything is created or deleted in it.
+    """
+    checkpoint: Path | None = None
+    problem: Exception | None = None
     if accelerator.is_main_process:
-        remove_temporary_files(directory)
         try:
-            checkpoint = _find_in_output_dir(directory, resume)
+            checkpoint = _open_output_dir(Path(options.output_dir), options.resume_from_checkpoint, lock)
         except ValueError as error:
-            problem = str(error)
+            problem = error
+        except OSError as error:
+            problem = OSError(f"{options.output_dir} could not be written: {error}.")
     checkpoint, problem = broadcast_from_main(accelerator, (checkpoint, problem))
     if problem is not None:
-        raise ValueError(problem)
+        raise problem
     return checkpoint
 
 
-def run_identity(options: TrainingOptions, accelerator: Accelerator, data: dict[str, Any]) -> dict[str, Any]:
-    """Return what must be equal for one run to resume another's checkpoint."""
+def run_identity(
+    options: TrainingOptions, accelerator: Accelerator, data: dict[str, Any], digests: dict[str, str]
+) -> dict[str, Any]:
+    """Return what must be equal for one run to resume another's checkpoint, and as `changeable` what should be."""
     return {
         **{name: getattr(options, name) for name in _FIXED_OPTIONS},
         "global batch size": options.per_device_train_batch_size * accelerator.num_processes,
         "precision": str(accelerator.mixed_precision),
         "data": data,
+        **digests,
+        "changeable": {
+            **{name: getattr(options, name) for name in _CHANGEABLE if hasattr(options, name)},
+            "number of processes": accelerator.num_processes,
+        },
     }
 
 
-def check_identity(checkpoint: Path, saved: dict[str, Any], current: dict[str, Any]) -> None:
-    """Raise a ValueError unless a checkpoint belongs to this run."""
+def identity_digest(identity: dict[str, Any]) -> str:
+    """Return a digest of what must be equal for one run to resume another's checkpoint."""
+    fixed = {name: value for name, value in identity.items() if name != "changeable"}
+    return hashlib.sha256(json.dumps(fixed, sort_keys=True).encode()).hexdigest()
+
+
+def check_identity(checkpoint: Path, saved: dict[str, Any], current: dict[str, Any]) -> list[str]:
+    """
+    Raise a ValueError unless a checkpoint belongs to this run.
+
+    Returns:
+        A sentence for everything that differs and may, for the user to read.
+    """
     renamed = [f"`{old}` is now `{new}`" for old, new in RENAMED_OPTIONS.items() if old in saved]
     if renamed:
         raise ValueError(
             f"{checkpoint} was written by an earlier version, whose options had other names ({', '.join(renamed)}), "
             "and can't be resumed. Use another `--output_dir`; `--model_name_or_path` starts from a model's weights."
         )
+    untold = [name for name in _UNTOLD_BEFORE if name in current and name not in saved]
     different = [
         f"`{name}` was {saved.get(name)!r}, is {value!r}"
         for name, value in current.items()
-        if saved.get(name) != value
+        if saved.get(name) != value and name not in untold and name != "changeable"
     ]
     if different:
         raise ValueError(
             f"{checkpoint} belongs to another run: {'; '.join(different)}. "
             "Use the same options, or another `--output_dir`."
         )
+    return _changes(checkpoint, saved.get("changeable") or {}, current.get("changeable") or {}, untold)
+
+
+def _changes(checkpoint: Path, saved: dict[str, Any], current: dict[str, Any], untold: list[str]) -> list[str]:
+    told = [
+        f"{checkpoint} is resumed with another `{name}` ({saved[name]!r} before, {value!r} now): {_CHANGEABLE[name]}."
+        for name, value in current.items()
+        if name in saved and saved[name] != value
+    ]
+    if untold:
+        names = ", ".join(f"`{name}`" for name in untold)
+        told.append(f"{checkpoint} does not tell its {names}: they are taken to be the same.")
+    return told
 
 
 def write_options(options: TrainingOptions, accelerator: Accelerator) -> None:
     """Save the options in the output directory, which also marks it as a training run."""
     path = Path(options.output_dir) / OPTIONS
     text = json.dumps(options.to_dict(), indent=1) + "\n"
-    write_on_main_process(accelerator, lambda: path.write_text(text, encoding="utf-8"), str(path))
+    write_on_main_process(accelerator, lambda: atomic_write(path, text), str(path))
 
 
-def _find_in_output_dir(directory: Path, resume: str) -> Path | None:
+def _open_output_dir(directory: Path, resume: str, lock: RunLock) -> Path | None:
+    _check_is_run(directory)
+    make_directory(directory)
+    lock.acquire()
+    recover_output_dir(directory)
+    if resume not in ("auto", "never"):
+        if not Path(resume).is_dir():
+            raise ValueError(
+                f"`--resume_from_checkpoint {resume}` is neither `auto` nor `never` nor a checkpoint directory."
+            )
+        return Path(resume)
     found = list(find_checkpoints(directory))
     if resume == "never" and found:
         raise ValueError(
             f"{directory} holds the checkpoints of a run. Resume it with `--resume_from_checkpoint auto`, "
             "or use another directory."
         )
-    if not found:
-        if any(directory.iterdir()) and not (directory / OPTIONS).is_file():
-            raise ValueError(f"{directory} is not empty and not a training run: choose another `--output_dir`.")
-        return None
     latest = latest_valid_checkpoint(directory)
-    if latest is None:
+    if latest is None and found:
         raise ValueError(f"{directory} has no valid checkpoint: choose another `--output_dir`, or repair them.")
     return latest
+
+
+def _check_is_run(directory: Path) -> None:
+    names = {path.name for path in directory.iterdir()} if directory.is_dir() else set()
+    # A run that was killed before it wrote anything else leaves its lock.
+    if not names - {LOCK, HOLDER} or OPTIONS in names or any(find_checkpoints(directory)):
+        return
+    raise ValueError(f"{directory} is not empty and not a training run: choose another `--output_dir`.")
 
 
 def _save_tensors(tensors: dict[str, torch.Tensor], path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from datasets import Dataset, DatasetDict
 from ..data.options import PrepareOptions
 from ..data.prepare import prepare
 from ..data.story_tables import load_saved_dataset
+from ..files import file_digest
 from ..modeling import IncrementalEncoderTokenizer
 from .options import TrainingOptions
 
@@ -56,6 +58,16 @@ class TrainingData:
         """Return what distinguishes these training stories from others."""
         return {"fingerprint": self.tokenised["train"]._fingerprint, "num_stories": len(self.tokenised["train"])}
 
+    def digests(self) -> dict[str, str]:
+        """Return digests of what a model's weights and its evaluations depend on, beside the training stories."""
+        names = IncrementalEncoderTokenizer.vocab_files_names
+        folders = [self.directory / name / "validation" for name in ("stories", "tokenised")]
+        return {
+            "vocabulary": _digest_of_files(self.directory / names["vocab_file"]),
+            "knowledge": _digest_of_files(self.directory / names["knowledge_file"]),
+            "validation stories": _digest_of_files(*(path for folder in folders for path in folder.glob("*.arrow"))),
+        }
+
 
 def load_training_data(options: TrainingOptions) -> TrainingData:
     """Load `data_dir`, or the stories that come with the package, which are prepared in the cache of `datasets`."""
@@ -70,6 +82,11 @@ def load_training_data(options: TrainingOptions) -> TrainingData:
     tokenizer = IncrementalEncoderTokenizer.from_pretrained(directory)
     name = "the stories that come with hf_storyend" if options.data_dir is None else directory.name
     return TrainingData(directory, name, tokenizer, stories, tokenised).truncate(options.max_train_samples)
+
+
+def _digest_of_files(*paths: Path) -> str:
+    digests = [file_digest(path) for path in sorted(paths) if path.is_file()]
+    return hashlib.sha256("".join(digests).encode()).hexdigest()[:16]
 
 
 def _load_splits(directory: Path) -> DatasetDict:

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import yaml
 from transformers import HfArgumentParser
 
+from ..terminal import printable
 from .options import RENAMED_OPTIONS, TrainingOptions
 
 # PyYAML converts numbers and dates without checking that it can.
@@ -36,7 +37,7 @@ def parse_options(arguments: Sequence[str] | None = None, description: str | Non
             words = [*_to_words(_read_file(Path(words[0]))), *words[1:]]
         return parser.parse(words)
     except (ValueError, OSError) as error:
-        sys.stderr.write(f"{parser.format_usage()}{parser.prog}: error: {error}\n")
+        sys.stderr.write(printable(f"{parser.format_usage()}{parser.prog}: error: {error}\n"))
         sys.exit(2)
 
 

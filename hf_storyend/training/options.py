@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ..options import check_at_least, option
+from ..options import REQUIRED, check_at_least, check_finite_numbers, option
 from ..systems import SYSTEMS, find_system
 
 LOWER_IS_BETTER = ("perplexity", "sampled_perplexity", "repetition", "context_copies", "training_overlap")
@@ -122,6 +122,7 @@ class TrainingOptions:
 
     def __post_init__(self) -> None:
         find_system(self.system)
+        check_finite_numbers(self)
         check_at_least(self, 1, *_COUNTS)
         check_at_least(self, 1, *_OPTIONAL_COUNTS, optional=True)
         check_at_least(self, 0, "dataloader_num_workers", "num_sample_endings")
@@ -150,6 +151,8 @@ class TrainingOptions:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ValueError(f"`{name}` must be above 0; got {value}.")
+        if self.weight_decay is not None and self.weight_decay < 0:
+            raise ValueError(f"`weight_decay` must be 0 or more; got {self.weight_decay}.")
 
     @property
     def trackers(self) -> list[str]:
@@ -186,6 +189,7 @@ class ComparisonOptions:
     max_stories: int | None = option(None, "Evaluate on only the first N stories.")
 
     def __post_init__(self) -> None:
+        check_finite_numbers(self)
         check_at_least(self, 1, "num_beams")
         check_at_least(self, 1, "max_steps", "max_new_tokens", "max_stories", optional=True)
         if self.max_minutes is not None and not self.max_minutes > 0:
@@ -213,3 +217,15 @@ class ComparisonOptions:
             # Only the time limits the run.
             given["max_steps"] = 10**9
         return {name: value for name, value in given.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class VerifyOptions:
+    """Options of `storyend verify`: which directory."""
+
+    directory: str = option(
+        REQUIRED,
+        "Training run, model, `best`, checkpoint or prepared data of this program.",
+        positional=True,
+    )
+    json: bool = option(False, "Print JSON.")

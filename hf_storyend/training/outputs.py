@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -18,9 +16,11 @@ from accelerate import Accelerator
 from transformers.utils import logging as transformers_logging
 
 from ..evaluation.results import Evaluation
+from ..files import atomic_directory, temporary_sibling
 from ..hub.card import render_card
+from ..manifest import ManifestError, find_damage, publish_files, read_manifest, write_manifest
 from ..modeling import IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
-from .checkpoints import RunState
+from .checkpoints import BEST, RESULTS, RunState
 from .options import TrainingOptions
 from .progress import TrainingLog
 
@@ -34,9 +34,11 @@ def write_results(
     run: dict[str, Any],
     log: TrainingLog,
     state: RunState,
+    identity: str,
 ) -> None:
-    """Write all files of a finished run; each of them appears atomically."""
-    folder = Path(tempfile.mkdtemp(prefix=".results.", suffix=".partial", dir=directory))
+    """Write all files of a finished run with their manifest; after a crash, all of them are new or none."""
+    folder = temporary_sibling(directory / RESULTS, "partial")
+    folder.mkdir()
     try:
         save_model(folder, model, weights, tokenizer)
         _write_json(folder / "metrics.json", {"run": run, "validation": evaluation.metrics})
@@ -46,10 +48,39 @@ def write_results(
         )
         (folder / "README.md").write_text(render_card(run["system"], run, evaluation.metrics), encoding="utf-8")
         draw_curves(log.events, folder / "curves.png", f"{run['system']} on {run['data']}")
-        for path in folder.iterdir():
-            os.replace(path, directory / path.name)
+        write_manifest(folder, "model", step=state.step, best_step=state.best_step, identity=identity)
+        publish_files(folder, directory)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def write_best_model(
+    directory: Path,
+    model: IncrementalEncoderForEndingGeneration,
+    weights: dict[str, torch.Tensor],
+    tokenizer: IncrementalEncoderTokenizer,
+    state: RunState,
+    identity: str,
+) -> None:
+    """Replace the best model so far; its manifest says of which run and update it is."""
+    with atomic_directory(directory / BEST) as folder:
+        save_model(folder, model, weights, tokenizer)
+        write_manifest(folder, "best model", step=state.best_step, metric=state.best_metric, identity=identity)
+
+
+def problem_with_best_model(directory: Path, state: RunState, identity: str) -> str | None:
+    """Return why `best/` is not the best model of this run, None if it is."""
+    try:
+        about, damage = read_manifest(directory / BEST)["about"], find_damage(directory / BEST)
+    except ManifestError as error:
+        return str(error)
+    if damage:
+        return f"{directory / BEST} is damaged: {', '.join(damage)}"
+    if (about.get("step"), about.get("identity")) != (state.best_step, identity):
+        return (
+            f"{directory / BEST} is of update {about.get('step')} or of another run, not of update {state.best_step}"
+        )
+    return None
 
 
 def save_model(

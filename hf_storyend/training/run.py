@@ -11,6 +11,7 @@ A training run: everything around the loop.
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -23,15 +24,16 @@ from ..data.batching import StoryCollator
 from ..evaluation.options import EvaluationOptions
 from ..evaluation.results import Evaluation
 from ..evaluation.run import evaluate_model
-from ..files import atomic_directory
 from ..modeling import EndingGenerationOutput, IncrementalEncoderForEndingGeneration
 from .batching import Update, UpdateLoader
 from .checkpoints import (
+    BEST,
     Checkpoint,
     CheckpointError,
     RunState,
     check_identity,
     find_resume_checkpoint,
+    identity_digest,
     load_checkpoint,
     run_identity,
     save_checkpoint,
@@ -52,12 +54,13 @@ from .distributed import (
 )
 from .initial_model import build_model
 from .options import TrainingOptions
-from .outputs import describe_run, save_model, write_results
+from .outputs import describe_run, problem_with_best_model, write_best_model, write_results
 from .progress import Progress, TrainingLog, peak_memory_mb
 from .recipes import build_recipe
+from .run_lock import RunLock
 from .stopping import MAX_SKIPPED_IN_A_ROW, NonFiniteLoss, StopSignals, TrainingInterrupted, dump_non_finite_batch
 
-BEST = "best"
+logger = logging.getLogger(__name__)
 
 
 def train(options: TrainingOptions | None = None) -> Evaluation:
@@ -119,14 +122,19 @@ class TrainingRun:
             num_workers=options.dataloader_num_workers,
         )
         self.state = RunState()
+        self.lock = RunLock(self.directory)
         self.log = TrainingLog(self.directory, writes=self.accelerator.is_main_process)
-        self.identity = run_identity(options, self.accelerator, self.data.identity())
+        self.identity = run_identity(options, self.accelerator, self.data.identity(), self.data.digests())
         self.signals = StopSignals()
         self._clock = clock
         self._last_time = clock()
         self._losses: list[torch.Tensor] = []
         self._update: Update | None = None
-        self._resume()
+        try:
+            self._resume()
+        except BaseException:
+            self.lock.release()
+            raise
 
     @property
     def total_steps(self) -> int:
@@ -159,6 +167,7 @@ class TrainingRun:
     def __exit__(self, *error: Any) -> None:
         self.progress.close()
         self.signals.__exit__()
+        self.lock.release()
         # After an error the other processes may be elsewhere: waiting for them could hang.
         if error[0] is None or issubclass(error[0], TrainingInterrupted):
             end_training(self.accelerator)
@@ -260,7 +269,15 @@ class TrainingRun:
         write_on_main_process(
             self.accelerator,
             lambda: write_results(
-                self.directory, model, weights, self.data.tokenizer, evaluation, run, self.log, self.state
+                self.directory,
+                model,
+                weights,
+                self.data.tokenizer,
+                evaluation,
+                run,
+                self.log,
+                self.state,
+                identity_digest(self.identity),
             ),
             f"The model in {self.directory}",
         )
@@ -269,24 +286,32 @@ class TrainingRun:
 
     def _resume(self) -> None:
         """Restore the state of the checkpoint to resume from, if there is one."""
-        path = find_resume_checkpoint(self.options, self.accelerator)
+        path = find_resume_checkpoint(self.options, self.accelerator, self.lock)
         if path is not None:
             checkpoint = load_checkpoint(path)
             try:
                 self._restore(path, checkpoint)
             except (LookupError, TypeError, AttributeError, RuntimeError) as error:
                 raise CheckpointError(f"{path} is not a checkpoint of such a run: {error!r}") from error
-        self.log.truncate(self.state.step if path is not None else -1)
         write_options(self.options, self.accelerator)
+        self.log.truncate(self.state.step if path is not None else -1)
 
     def _restore(self, path: Path, checkpoint: Checkpoint) -> None:
-        check_identity(path, checkpoint.state["identity"], self.identity)
+        changes = check_identity(path, checkpoint.state["identity"], self.identity)
         load_full_weights(self.module, checkpoint.weights)
         load_full_optimizer_state(self.module, self.optimizer, checkpoint.optimizer)
         self.recipe.load_state_dict(checkpoint.state["recipe"])
         if self.accelerator.scaler is not None:
             self.accelerator.scaler.load_state_dict(checkpoint.state["scaler"])
         self.state = RunState(**checkpoint.state["run"])
+        if 0 < self.options.max_steps < self.state.step:
+            changes.append(
+                f"{path} has made {self.state.step} updates, more than `max_steps` ({self.options.max_steps}): "
+                "nothing is left to train."
+            )
+        if self.accelerator.is_main_process:
+            for change in changes:
+                logger.warning(change)
 
     def _begin(self, update: Update) -> None:
         self._update, self._losses = update, []
@@ -371,13 +396,19 @@ class TrainingRun:
         self.state.evaluations_without_progress = 0
         weights, model = full_weights(self.module), self.accelerator.unwrap_model(self.module)
 
-        def write() -> None:
-            with atomic_directory(self.directory / BEST) as folder:
-                save_model(folder, model, weights, self.data.tokenizer)
-
-        write_on_main_process(self.accelerator, write, f"The best model in {self.directory}")
+        write_on_main_process(
+            self.accelerator,
+            lambda: write_best_model(
+                self.directory, model, weights, self.data.tokenizer, self.state, identity_digest(self.identity)
+            ),
+            f"The best model in {self.directory}",
+        )
 
     def _load_best(self) -> None:
+        problem = problem_with_best_model(self.directory, self.state, identity_digest(self.identity))
+        if problem is not None:
+            self.progress.info(f"{problem}. The run ends with the last weights instead.")
+            return
         best = IncrementalEncoderForEndingGeneration.from_pretrained(self.directory / BEST)
         load_full_weights(self.module, best.state_dict())
         self.progress.info(f"Loaded the best weights, of step {self.state.best_step}.")

@@ -16,6 +16,7 @@ import torch
 from safetensors.torch import save_file
 from torch import distributed
 
+from ..terminal import printable, printable_logs
 from .batching import Update
 
 # More skipped updates in a row mean that the weights themselves are broken.
@@ -85,24 +86,29 @@ def run_as_program(main: Callable[[], Any]) -> None:
     """
     log_to_terminal()
     try:
-        main()
+        with printable_logs():
+            main()
     except TrainingInterrupted as stop:
-        sys.stderr.write(
-            f"\n{stop} The checkpoint is in {stop.directory}: the same command resumes from it "
-            "(with `--resume_from_checkpoint auto`, which is the default).\n"
+        _say(
+            f"{stop} The checkpoint is in {stop.directory}: the same command resumes from it "
+            "(with `--resume_from_checkpoint auto`, which is the default)."
         )
         sys.exit(128 + stop.signal_number)
     except (ValueError, OSError, ImportError, NonFiniteLoss) as error:
-        sys.stderr.write(f"\nError: {error}\n")
+        _say(f"Error: {error}")
         sys.exit(2)
     except RuntimeError as error:
         if not _is_lost_process(error):
             raise
-        sys.stderr.write(
-            "\nError: another process of this run has died or can't be reached. "
-            f"The same command resumes from the last checkpoint. ({error})\n"
+        _say(
+            "Error: another process of this run has died or can't be reached. "
+            f"The same command resumes from the last checkpoint. ({error})"
         )
         sys.exit(1)
+
+
+def _say(message: str) -> None:
+    sys.stderr.write(f"\n{printable(message)}\n")
 
 
 def log_to_terminal() -> None:

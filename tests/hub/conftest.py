@@ -14,9 +14,10 @@ CORPUS_SENTENCE = "A sentence of the corpus that must not travel."
 
 
 @pytest.fixture
-def hub(monkeypatch) -> Iterator[Hub]:
-    # Large files over plain HTTP, and no waiting before another attempt.
+def hub(monkeypatch, tmp_path) -> Iterator[Hub]:
+    # Large files over plain HTTP, a cache of its own, and no waiting before another attempt.
     monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     with serve_hub() as hub:
         monkeypatch.setenv("HF_TOKEN", MY_TOKEN)

@@ -6,9 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from hub.hub_server import MY_TOKEN, Hub
+import pytest
+from hub.hub_server import MY_TOKEN, Blob, Hub
+from huggingface_hub import constants
 from remote_code import WITHOUT_PACKAGE
 
+from hf_storyend import IncrementalEncoderForEndingGeneration
 from hf_storyend.hub import check_code, push
 from hf_storyend.hub.verify_code import installed_code
 
@@ -77,3 +80,22 @@ def test_push_to_hub_of_model_and_tokenizer(hub, folder, tmp_path):
     needed |= {"vocab.json", "knowledge.json", "word_forms.json"}
     assert needed <= files.keys()
     assert all(files[name] == path.read_bytes() for name, path in installed_code().items())
+
+
+@pytest.mark.parametrize("subfolder", ["", "best"])
+def test_an_index_of_pickled_files_is_refused(hub, api, model, tmp_path, monkeypatch, subfolder):
+    """Before the files that it names are downloaded."""
+    monkeypatch.setattr(constants, "ENDPOINT", hub.url)
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", hub.url + "/{repo_id}/resolve/{revision}/{filename}")
+    model.save_pretrained(tmp_path)
+    index = {"metadata": {"total_size": 1}, "weight_map": dict.fromkeys(model.state_dict(), "shard.bin")}
+    files = {
+        "config.json": Blob((tmp_path / "config.json").read_bytes()),
+        "model.safetensors.index.json": Blob(json.dumps(index).encode()),
+        "shard.bin": Blob(b"pickled"),
+    }
+    api.create_repo(REPO)
+    hub.repos[REPO].commit("main", {str(Path(subfolder) / name): blob for name, blob in files.items()})
+    with pytest.raises(ValueError, match="pickled weights are never read"):
+        IncrementalEncoderForEndingGeneration.from_pretrained(REPO, subfolder=subfolder)
+    assert hub.count(r"model\.safetensors\.index\.json") and not hub.count(r"shard\.bin")

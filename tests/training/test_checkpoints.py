@@ -14,7 +14,6 @@ from hf_storyend.training.checkpoints import (
     find_checkpoints,
     latest_valid_checkpoint,
     load_checkpoint,
-    remove_temporary_files,
     save_checkpoint,
     verify_checkpoint,
 )
@@ -59,28 +58,23 @@ def test_damage_is_detected_and_the_previous_checkpoint_used(tmp_path, caplog, n
     assert [record.levelname for record in caplog.records] == ["WARNING"] and "checkpoint-2" in caplog.text
 
 
-def test_a_manifest_can_not_point_elsewhere(tmp_path):
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("../../outside", "within the directory"), ("/etc/passwd", "within the directory"), ("x", "does not list")],
+)
+def test_a_manifest_can_not_point_elsewhere(tmp_path, name, message):
     path = save_checkpoint(tmp_path / "run", checkpoint(1), keep=1)
     outside = tmp_path / "outside"
     outside.write_text("x")
     manifest = json.loads((path / "manifest.json").read_text())
-    manifest["files"]["../../outside"] = "0"
+    manifest["files"][name] = "0" * 64
     (path / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(CheckpointError, match="does not list the files of a checkpoint"):
+    with pytest.raises(CheckpointError, match=message):
         verify_checkpoint(path)
 
 
 def test_no_checkpoint_is_no_error(tmp_path, caplog):
     assert latest_valid_checkpoint(tmp_path) is None and not caplog.records
-
-
-def test_temporary_files_of_a_killed_run_are_removed(tmp_path):
-    good = save_checkpoint(tmp_path, checkpoint(1), keep=1)
-    for name in (".checkpoint-2.1234.partial", ".checkpoint-0.old"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "model.safetensors").write_bytes(b"half")
-    remove_temporary_files(tmp_path)
-    assert list(tmp_path.iterdir()) == [good]
 
 
 def test_nothing_is_left_where_writing_fails(tmp_path):
@@ -108,3 +102,34 @@ def test_files_of_no_checkpoint_are_left_alone(tmp_path):
     save_checkpoint(tmp_path, checkpoint(1), keep=1)
     assert [path.name for path in find_checkpoints(tmp_path)] == ["checkpoint-1"]
     assert Path(tmp_path / "checkpoint-final").is_dir()
+
+
+def damage(path: Path) -> None:
+    (path / "state.json").write_text("{}")
+
+
+def test_a_damaged_checkpoint_does_not_count(tmp_path, caplog):
+    """With two to keep and the newest of them damaged, the intact one is not the one to go."""
+    for step in (1, 2, 3):
+        save_checkpoint(tmp_path, checkpoint(step), keep=2)
+    damage(tmp_path / "checkpoint-3")
+    save_checkpoint(tmp_path, checkpoint(4), keep=2)
+    assert sorted(os.listdir(tmp_path)) == ["checkpoint-2", "checkpoint-3.damaged-1", "checkpoint-4"]
+    assert "checkpoint-3 is damaged" in caplog.text and "set aside as checkpoint-3.damaged-1" in caplog.text
+    load_checkpoint(tmp_path / "checkpoint-2")
+
+
+def test_damaged_checkpoints_are_kept_for_people_to_look_at(tmp_path):
+    for _ in range(2):
+        damage(save_checkpoint(tmp_path, checkpoint(3), keep=1))
+        save_checkpoint(tmp_path, checkpoint(4), keep=1)
+    assert sorted(os.listdir(tmp_path)) == ["checkpoint-3.damaged-1", "checkpoint-3.damaged-2", "checkpoint-4"]
+
+
+def test_the_checkpoint_that_was_just_written_is_never_deleted(tmp_path):
+    """Also where there are later ones, of a run that went back to an earlier checkpoint."""
+    for step in (10, 20, 30):
+        save_checkpoint(tmp_path, checkpoint(step), keep=3)
+    for keep in (1, 2):
+        path = save_checkpoint(tmp_path, checkpoint(15), keep=keep)
+        load_checkpoint(path)

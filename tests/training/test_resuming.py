@@ -77,7 +77,7 @@ class DieIn:
     [
         DieIn("_save_tensors", 3),  # nothing of the second checkpoint is there
         DieIn("_save_tensors", 4),  # the weights are
-        DieIn("_write_json", 4),  # all but the manifest
+        DieIn("write_manifest", 2),  # all but the manifest
         DieIn("remove_directory", 1),  # the third one is complete, the first not yet removed
     ],
     ids=lambda moment: f"{moment.function}-{moment.call}",

@@ -1,0 +1,84 @@
+"""Limits of the demo's server: no uploads, small requests, a bounded queue, and files that don't stay."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+# The longest story and all triples, with the page's other values, take a third of it.
+MAX_BODY_BYTES = 64 * 1024
+# Requests that wait for their turn; others are told to come back.
+MAX_QUEUE = 128
+# Gradio's temporary files: how often they are looked at, and how old they get, in seconds.
+CACHE_SECONDS = (600, 3600)
+
+
+class LimitRequests:
+    """
+    ASGI middleware that refuses uploads and large bodies before they are read into memory or written to disk.
+
+    Args:
+        app: The application behind it.
+        max_body_bytes: Longest body of a request.
+    """
+
+    def __init__(self, app: Callable[..., Awaitable[None]], max_body_bytes: int = MAX_BODY_BYTES):
+        self.app = app
+        self.max_body_bytes = max_body_bytes
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        if _is_upload(scope["path"]):
+            await _refuse(send, 403, "This demo takes no files.")
+            return
+        headers = {bytes(name).lower(): bytes(value) for name, value in scope["headers"]}
+        length = headers.get(b"content-length", b"0")
+        if not length.isdigit() or int(length[:20]) > self.max_body_bytes:
+            await self._refuse_length(send)
+            return
+        body = await self._read(receive)
+        if body is None:
+            await self._refuse_length(send)
+            return
+        await self.app(scope, _replay(body, receive), send)
+
+    async def _refuse_length(self, send: Send) -> None:
+        await _refuse(send, 413, f"A request may have {self.max_body_bytes:,} bytes.")
+
+    async def _read(self, receive: Receive) -> bytes | None:
+        """Return the body, whatever length it was said to have; None if it is too long."""
+        body = bytearray()
+        while True:
+            message = await receive()
+            if message["type"] != "http.request":
+                return bytes(body)
+            body += message.get("body", b"")
+            if len(body) > self.max_body_bytes:
+                return None
+            if not message.get("more_body"):
+                return bytes(body)
+
+
+def _is_upload(path: str) -> bool:
+    return "upload" in path.rstrip("/").rsplit("/", 1)[-1]
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    waiting = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return replay
+
+
+async def _refuse(send: Send, status: int, message: str) -> None:
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": message.encode()})

@@ -1,0 +1,49 @@
+"""Text of others on a terminal: control characters are shown, not sent."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+# C0 without tab and newline; DEL and C1; line separators; marks, embeddings, overrides and isolates of bidirectional
+# text; halves of surrogate pairs, which no terminal takes.
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufff9-\ufffb\ud800-\udfff]"
+)
+
+
+def printable(text: str) -> str:
+    r"""Return text whose control characters are written as Python would: an escape is `\x1b`."""
+    return _CONTROL.sub(_escaped, text)
+
+
+def printable_json(text: str) -> str:
+    r"""Return JSON of the same meaning whose control characters are written as `\u001b`."""
+    return _CONTROL.sub(_escaped_in_json, text)
+
+
+@contextmanager
+def printable_logs() -> Iterator[None]:
+    """Make the messages of all loggers printable, those of other libraries too."""
+    factory = logging.getLogRecordFactory()
+    logging.setLogRecordFactory(_PrintableRecord)
+    try:
+        yield
+    finally:
+        logging.setLogRecordFactory(factory)
+
+
+class _PrintableRecord(logging.LogRecord):
+    def getMessage(self) -> str:  # noqa: N802
+        return printable(super().getMessage())
+
+
+def _escaped(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def _escaped_in_json(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"

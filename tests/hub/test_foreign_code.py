@@ -1,0 +1,180 @@
+"""What `check-code` calls identical runs nothing but this package's code: proven by running it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hub.hub_server import MY_TOKEN, Blob
+from huggingface_hub import HfApi
+
+from hf_storyend.hub import HubError, check_code, push
+
+REPO = "me/ie-msa-ca"
+# Loads a model as its users do, and prints what the foreign code printed.
+LOAD = """
+import sys
+from transformers import AutoModel, AutoTokenizer, pipeline
+model = AutoModel.from_pretrained(sys.argv[1], trust_remote_code=True)
+AutoTokenizer.from_pretrained(sys.argv[1], trust_remote_code=True)
+"""
+FOREIGN = "print('foreign code has run')\n"
+
+
+def edit(path: Path, **changes: object) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def config_of_another_repository(folder: Path) -> str:
+    edit(folder / "config.json", auto_map={"AutoModel": "ann/other--modeling_incremental_encoder.Foreign"})
+    return "config.json: `auto_map`"
+
+
+def tokenizer_of_another_repository(folder: Path) -> str:
+    edit(folder / "tokenizer_config.json", auto_map={"AutoTokenizer": ["ann/other--tokens.Foreign", None]})
+    return "tokenizer_config.json: `auto_map`"
+
+
+def code_in_a_sub_folder(folder: Path) -> str:
+    (folder / "nested").mkdir()
+    (folder / "nested" / "modeling_incremental_encoder.py").write_text(FOREIGN)
+    return "nested/modeling_incremental_encoder.py"
+
+
+def custom_generate(folder: Path) -> str:
+    (folder / "custom_generate").mkdir()
+    (folder / "custom_generate" / "generate.py").write_text(FOREIGN + "def generate(model, **kwargs):\n    pass\n")
+    return "custom_generate/generate.py"
+
+
+def foreign_pipeline(folder: Path) -> str:
+    edit(folder / "config.json", custom_pipelines={"story-ending": {"impl": "ann/other--pipe.Foreign", "pt": []}})
+    return "config.json: `custom_pipelines`"
+
+
+def kernel(folder: Path) -> str:
+    edit(folder / "config.json", _attn_implementation="ann/kernel")
+    return "config.json: `_attn_implementation`"
+
+
+def adapter_of_another_model(folder: Path) -> str:
+    (folder / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": "ann/other"}))
+    return "adapter_config.json: `base_model_name_or_path`"
+
+
+def another_configuration_file(folder: Path) -> str:
+    edit(folder / "config.json", configuration_files=["config.5.0.0.json"])
+    return "config.json: `configuration_files`"
+
+
+def nested_settings(folder: Path) -> str:
+    edit(folder / "generation_config.json", assistant=[{"auto_map": {"AutoModel": "ann/other--a.B"}}])
+    return "generation_config.json: `assistant.0.auto_map`"
+
+
+def settings_in_a_sub_folder(folder: Path) -> str:
+    (folder / "nested").mkdir()
+    (folder / "nested" / "config.json").write_text(json.dumps({"auto_map": {"AutoModel": "ann/other--a.B"}}))
+    return "nested/config.json: `auto_map`"
+
+
+def code_behind_a_link(folder: Path) -> str:
+    elsewhere = folder.parent / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "mine.py").write_text(FOREIGN)
+    (folder / "linked").symlink_to(elsewhere)
+    return "linked/mine.py"
+
+
+ATTACKS = [
+    config_of_another_repository,
+    tokenizer_of_another_repository,
+    code_in_a_sub_folder,
+    custom_generate,
+    foreign_pipeline,
+    kernel,
+    adapter_of_another_model,
+    another_configuration_file,
+    nested_settings,
+    settings_in_a_sub_folder,
+    code_behind_a_link,
+]
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.__name__)
+def test_foreign_code_is_found(folder, attack):
+    assert check_code(folder).is_identical
+    name = attack(folder)
+    check = check_code(folder)
+    assert not check.is_identical and name in check.different + check.foreign
+
+
+@pytest.mark.parametrize("attack", [attack for attack in ATTACKS if attack is not code_behind_a_link])
+def test_foreign_code_on_the_hub_is_found(hub, api, folder, attack):
+    push(folder, REPO, api=api)
+    attack(folder)
+    paths = [path for path in folder.rglob("*") if path.is_file() and "checkpoint" not in str(path)]
+    hub.repos[REPO].commit("main", {path.relative_to(folder).as_posix(): Blob(path.read_bytes()) for path in paths})
+    assert not check_code(REPO, api=api).is_identical
+
+
+def test_a_custom_generate_that_is_found_would_have_run(folder, tmp_path):
+    """The check is not stricter than transformers: this file does run."""
+    custom_generate(folder)
+    surroundings = {**os.environ, "HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, "-I", "-c", LOAD, str(folder)]
+    result = subprocess.run(command, capture_output=True, text=True, env=surroundings)
+    assert "foreign code has run" in result.stdout, result.stderr
+
+
+def test_words_named_like_settings_are_words(folder):
+    vocabulary = json.loads((folder / "vocab.json").read_text())
+    (folder / "vocab.json").write_text(json.dumps({**vocabulary, "auto_map": len(vocabulary)}))
+    assert check_code(folder).is_identical
+
+
+def test_the_code_of_the_best_model_may_lie_beside(folder, model, tokenizer):
+    model.save_pretrained(folder / "best")
+    tokenizer.save_pretrained(folder / "best")
+    check = check_code(folder)
+    assert check.is_identical and "best/knowledge_table.py" in check.identical
+    (folder / "best" / "knowledge_table.py").write_text(FOREIGN)
+    assert check_code(folder).different == ["best/knowledge_table.py"]
+
+
+def test_the_revision_is_that_of_the_comparison(hub, api, folder):
+    first = push(folder, REPO, api=api).commit_url.rsplit("/", 1)[1]
+    assert check_code(REPO, api=api).revision == first
+    repo = hub.repos[REPO]
+    second = repo.commit("main", {**repo.commits[first], "mine.py": Blob(FOREIGN.encode())})
+    assert check_code(REPO, api=api).revision == second and check_code(REPO, api=api).foreign == ["mine.py"]
+    assert check_code(REPO, first, api=api).is_identical
+
+
+def test_a_cache_is_no_answer(hub, api, folder):
+    """The Hub may have changed since: out of its reach the check fails."""
+    first = push(folder, REPO, api=api).commit_url.rsplit("/", 1)[1]
+    assert check_code(REPO, api=api).is_identical
+    unreachable = HfApi(endpoint="http://127.0.0.1:9", token=MY_TOKEN)
+    for revision in (None, "main", first):
+        with pytest.raises(HubError, match="can't be reached"):
+            check_code(REPO, revision, api=unreachable)
+    hub.fail("GET /api/models/", 503, times=1000)
+    with pytest.raises(HubError, match="error 503"):
+        check_code(REPO, api=api)
+
+
+def test_what_was_compared_is_said(folder):
+    check = check_code(folder)
+    assert check.settings == [
+        "config.json: `auto_map`",
+        "config.json: `custom_pipelines`",
+        "tokenizer_config.json: `auto_map`",
+    ]
+
+
+def test_settings_that_are_not_there_are_missing(folder):
+    edit(folder / "tokenizer_config.json", auto_map=None)
+    assert check_code(folder).missing == ["tokenizer_config.json: `auto_map`"]

@@ -1,0 +1,91 @@
+"""Nothing that this program did not write is deleted, whatever it is called and wherever it lies."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from training_runs import small_options
+
+from hf_storyend.data import PrepareOptions, prepare
+from hf_storyend.training import TrainingRun
+
+STRANGERS = (".ssh.old", ".thesis.partial", ".thesis.0a1b2c3d.old", ".best.backup.old", "checkpoint-final", ".cache")
+LEFTOVERS = (".checkpoint-3.0a1b2c3d.partial", ".checkpoint-0.01234567.old", ".best.0a1b2c3d.old")
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory) -> Path:
+    directory = tmp_path_factory.mktemp("prepared") / "embedded"
+    prepare(PrepareOptions(output_dir=directory, vocab_size=300, hidden_size=10, num_layers=1, embedding_size=8))
+    return directory
+
+
+def fill(directory: Path, *names: str) -> None:
+    for name in names:
+        (directory / name).mkdir(parents=True)
+        (directory / name / "work").write_text("years of it")
+
+
+def contents(directory: Path) -> dict[str, str]:
+    return {path.parent.name: path.read_text() for path in directory.glob("*/work")}
+
+
+@pytest.mark.parametrize("resume", ["auto", "never", "checkpoint-3"])
+def test_a_refused_run_deletes_nothing(prepared, tmp_path, resume):
+    home = tmp_path / "home"
+    fill(home, *STRANGERS, *LEFTOVERS)
+    before = contents(home)
+    (tmp_path / "checkpoint-3").mkdir()
+    path = str(tmp_path / resume) if resume.startswith("checkpoint") else resume
+    with pytest.raises(ValueError, match="is not empty and not a training run"):
+        TrainingRun(small_options(prepared, home, resume_from_checkpoint=path))
+    assert contents(home) == before and len(before) == len(STRANGERS + LEFTOVERS)
+    assert sorted(path.name for path in home.iterdir()) == sorted(before)
+
+
+def test_a_run_deletes_its_leftovers_and_nothing_else(prepared, tmp_path):
+    options = small_options(prepared, tmp_path / "run")
+    with TrainingRun(options) as run:
+        run.save()
+    fill(tmp_path / "run", *STRANGERS, *LEFTOVERS)
+    with TrainingRun(options):
+        assert contents(tmp_path / "run").keys() == set(STRANGERS)
+
+
+@pytest.mark.parametrize("name", ["thesis.tex", "config.json", ".hidden"])
+def test_prepare_replaces_only_what_it_has_written(tmp_path, name):
+    output = tmp_path / "out"
+    output.mkdir()
+    (output / name).write_text("{}")
+    with pytest.raises(ValueError, match="is not a prepared directory"):
+        prepare(PrepareOptions(output_dir=output, overwrite=True))
+    assert [path.name for path in output.iterdir()] == [name]
+
+
+def test_prepare_does_not_replace_a_file_or_a_link(tmp_path):
+    (tmp_path / "out").write_text("years of work")
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    for name in ("out", "link"):
+        with pytest.raises(ValueError, match="is not a prepared directory"):
+            prepare(PrepareOptions(output_dir=tmp_path / name, overwrite=True))
+    assert (tmp_path / "out").read_text() == "years of work" and (tmp_path / "link").is_symlink()
+
+
+@pytest.mark.parametrize("has_manifest", [True, False])
+def test_what_was_added_to_a_prepared_directory_is_kept(tmp_path, has_manifest):
+    options = PrepareOptions(output_dir=tmp_path / "out", hidden_size=8, num_layers=1, embedding_size=6)
+    prepare(options)
+    if not has_manifest:
+        (tmp_path / "out" / "manifest.json").unlink()
+    changed = replace(options, seed=1, overwrite=True)
+    (tmp_path / "out" / "notes.md").write_text("years of work")
+    with pytest.raises(ValueError, match=r"it also has notes\.md"):
+        prepare(changed)
+    (tmp_path / "out" / "notes.md").unlink()
+    assert not prepare(changed)["cached"]
+
+
+def test_prepare_cleans_up_after_one_that_was_killed(tmp_path):
+    fill(tmp_path, ".out.0a1b2c3d.partial", ".other.0a1b2c3d.partial", ".out.partial", ".outer.0a1b2c3d.old")
+    prepare(PrepareOptions(output_dir=tmp_path / "out", hidden_size=8, num_layers=1, embedding_size=6))
+    assert contents(tmp_path).keys() == {".other.0a1b2c3d.partial", ".out.partial", ".outer.0a1b2c3d.old"}

@@ -1,0 +1,109 @@
+"""A run that resumes under other data or options than it began with is refused, or told what changes."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from datasets import DatasetDict, load_from_disk
+from training_runs import small_options
+
+from hf_storyend import IncrementalEncoderTokenizer
+from hf_storyend.training import TrainingRun
+
+
+@pytest.fixture
+def begun(prepared, tmp_path) -> Path:
+    """A run on a copy of the data, with a checkpoint after three updates."""
+    shutil.copytree(prepared, tmp_path / "data")
+    with TrainingRun(small_options(tmp_path / "data", tmp_path / "run")) as run:
+        run.state.step = 3
+        run.save()
+    return tmp_path
+
+
+def resume(begun: Path, **changes) -> None:
+    with TrainingRun(small_options(begun / "data", begun / "run", **changes)) as run:
+        assert run.state.step == 3
+
+
+def test_nothing_is_said_where_nothing_changed(begun, caplog):
+    resume(begun)
+    assert not caplog.records
+
+
+def test_other_knowledge(begun):
+    tokenizer = IncrementalEncoderTokenizer.from_pretrained(begun / "data")
+    first, second = list(tokenizer.get_vocab())[-2:]
+    tokenizer.add_triples([(first, "AtLocation", second)])
+    tokenizer.save_pretrained(begun / "data")
+    with pytest.raises(ValueError, match="belongs to another run: `knowledge` was"):
+        resume(begun)
+
+
+def test_another_vocabulary(begun):
+    path = begun / "data" / "vocab.json"
+    words = json.loads(path.read_text())
+    first, second = list(words)[-2:]
+    path.write_text(json.dumps({**words, first: words[second], second: words[first]}))
+    with pytest.raises(ValueError, match="belongs to another run: `vocabulary` was"):
+        resume(begun)
+
+
+@pytest.mark.parametrize("name", ["stories", "tokenised"])
+def test_other_validation_stories(begun, name):
+    splits = load_from_disk(begun / "data" / name)
+    fewer = DatasetDict({**splits, "validation": splits["validation"].select(range(1, 9))})
+    fewer.save_to_disk(begun / "new")
+    shutil.rmtree(begun / "data" / name)
+    (begun / "new").rename(begun / "data" / name)
+    with pytest.raises(ValueError, match="belongs to another run: .*`validation stories` was"):
+        resume(begun)
+
+
+@pytest.mark.parametrize("change", [{"max_eval_samples": 5}, {"num_beams": 2}])
+def test_other_evaluations(begun, change):
+    """The best value so far would be compared with values of another kind."""
+    with pytest.raises(ValueError, match=f"belongs to another run: `{next(iter(change))}` was"):
+        resume(begun, **change)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"max_steps": 2}, "3 updates, more than `max_steps` (2): nothing is left to train"),
+        ({"max_steps": 12}, "another `max_steps` (20 before, 12 now): the learning rate follows"),
+        ({"eval_steps": 5}, "another `eval_steps` (7 before, 5 now)"),
+        ({"max_minutes": 5.0}, "another `max_minutes` (None before, 5.0 now)"),
+    ],
+)
+def test_what_may_change_is_said_aloud(begun, caplog, change, said):
+    resume(begun, **change)
+    assert said in caplog.text
+
+
+def edit_identity(begun: Path, edit) -> None:
+    """Change what the checkpoint tells, and its checksums."""
+    from hf_storyend.manifest import write_manifest
+
+    path = begun / "run" / "checkpoint-3" / "state.json"
+    state = json.loads(path.read_text())
+    edit(state["identity"])
+    path.write_text(json.dumps(state))
+    write_manifest(path.parent, "checkpoint", step=3)
+
+
+def test_another_number_of_processes_is_said_aloud(begun, caplog):
+    edit_identity(begun, lambda identity: identity["changeable"].update({"number of processes": 2}))
+    resume(begun)
+    assert "another `number of processes` (2 before, 1 now)" in caplog.text
+
+
+def test_a_checkpoint_of_version_0_1_says_what_it_does_not_tell(begun, caplog):
+    def forget(identity: dict) -> None:
+        for name in ("changeable", "knowledge", "vocabulary", "validation stories", "num_beams", "max_eval_samples"):
+            del identity[name]
+
+    edit_identity(begun, forget)
+    resume(begun)
+    assert "does not tell its" in caplog.text and "`knowledge`" in caplog.text
