@@ -11,7 +11,7 @@ import torch
 from ..modeling import IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
 from ..modeling.evidence import triple_names, written_words
 from ..modeling.knowledge_table import Triple, relation_name
-from ..modeling.text_processing import normalize_text, split_sentences
+from ..modeling.text_processing import normalize_text, split_sentences, split_words
 
 
 @dataclass(frozen=True)
