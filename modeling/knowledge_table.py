@@ -84,6 +84,9 @@ class KnowledgeTable:
         self.statistics = dict(statistics or {})
         self.weights = _checked_weights(weights or {})
         self.forms = _checked_forms(forms or {})
+        # Of a triple that a user adds: that of the table's strongest, its 99 % quantile.
+        ordered = sorted(self.weights.values())
+        self.user_weight = ordered[math.ceil(0.99 * len(ordered)) - 1] if ordered else 1.0
 
     def __len__(self) -> int:
         """Number of words that have a triple."""
@@ -92,12 +95,6 @@ class KnowledgeTable:
     def of(self, word: str) -> list[Triple]:
         """The triples of a word, best first."""
         return list(self.triples.get(word, ()))
-
-    @property
-    def user_weight(self) -> float:
-        """Weight of a triple that a user adds: that of the table's strongest, its 99 % quantile; 1 without weights."""
-        ordered = sorted(self.weights.values())
-        return ordered[math.ceil(0.99 * len(ordered)) - 1] if ordered else 1.0
 
     def weight_of(self, triple: Triple) -> float:
         return self.weights.get(triple, 0.0)

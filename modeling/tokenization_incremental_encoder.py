@@ -12,7 +12,7 @@ import torch
 from transformers import BatchEncoding, PreTrainedTokenizer
 from transformers.utils import logging
 
-from .knowledge_table import KnowledgeTable, Triple, TripleLookup, unique_tails
+from .knowledge_table import KnowledgeTable, Triple, TripleLookup, relation_name, unique_tails
 from .loading import check_vocabulary, error_context, read_forms, read_json, shortened, write_json
 from .story_padding import (
     SizeLimits,
@@ -174,10 +174,14 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         return [triple for position, triple in enumerate(triples) if position not in problems]
 
     def _normalize_triple(self, triple: Any) -> Any:
-        if not self.do_lower_case or not isinstance(triple, (tuple, list)) or len(triple) != 3:
+        """Words in the case of the vocabulary, the relation without `/r/`; what is no triple is refused later."""
+        is_sequence = isinstance(triple, (tuple, list))
+        if not is_sequence or len(triple) != 3 or not all(isinstance(part, str) for part in triple):
             return triple
-        head, _, tail = (part.lower() if isinstance(part, str) else part for part in triple)
-        return head, triple[1], tail
+        head, relation, tail = triple
+        if self.do_lower_case:
+            head, tail = head.lower(), tail.lower()
+        return head, relation_name(relation), tail
 
     def _check_added_words(self) -> None:
         """Ids behind the last word are slots of copied words, and tensors have a row for every id."""
@@ -443,9 +447,8 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         found.triple_mask.mul_(mask.unsqueeze(-1))
         for story, graphs in enumerate(own):
             for word, graph in graphs.items():
-                self._write_graph(
-                    found, (story, *((places[story] == rows[word]) & (mask[story] == 1)).nonzero().T), graph
-                )
+                here = (places[story] == rows[word]) & (mask[story] == 1)
+                self._write_graph(found, (story, *here.nonzero().T), graph)
         for place, graph in self._phrase_places(word_ids, mask):
             self._write_graph(found, place, self._with_known(found, place, graph))
         self._apply_held_out(features, found, places)
@@ -468,7 +471,8 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         found = [[[rows.get(word, unknown) for word in words] for words in story] for story in features["words"]]
         return pad_like("words", found, word_ids, mask)
 
-    def _write_graph(self, found: TripleLookup, place: tuple, graph: TripleLookup) -> None:
+    @staticmethod
+    def _write_graph(found: TripleLookup, place: tuple, graph: TripleLookup) -> None:
         for tensor, values in zip(found, graph, strict=True):
             tensor[place] = values
 
@@ -477,13 +481,12 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         ids, table = self._all_ids(), self._knowledge
         num_forms = self._lookup_tensors().tail_form_ids.shape[-1]
         forms = [table.form_ids(tail, ids) for _, _, tail in triples]
+        form_ids = [row + [self.pad_token_id] * (num_forms - len(row)) for row in forms]
         graph = {
             "triple_ids": torch.tensor(table.ids(triples, ids, self.unk_token_id), dtype=torch.long).view(-1, 3),
             "triple_mask": torch.ones(len(triples), dtype=torch.long),
             "triple_weights": torch.tensor([weights.get(row, table.weight_of(row)) for row in triples]).float(),
-            "tail_form_ids": torch.tensor([row + [self.pad_token_id] * (num_forms - len(row)) for row in forms])
-            .view(-1, num_forms)
-            .long(),
+            "tail_form_ids": torch.tensor(form_ids, dtype=torch.long).view(-1, num_forms),
         }
         return TripleLookup(**fit_triples(graph, table.max_triples, self.pad_token_id))
 

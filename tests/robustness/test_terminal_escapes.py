@@ -37,10 +37,13 @@ def test_nothing_dangerous_is_left_and_json_means_the_same(text):
     assert not DANGEROUS.search(encoded) and json.loads(encoded) == {"a": text}
 
 
+_TRIPLE = {"head": EVIL, "relation": "IsA", "tail": "x", "word": EVIL, "sentence": 1, "position": 1, "share": 1.0}
 ENDING = {
     "ending": EVIL,
     "score": -1.0,
-    "evidence": [{"head": EVIL, "relation": "IsA", "tail": "x", "word": EVIL, "weight": 1}],
+    "words": [{"word": EVIL, "probability": 1.0, "vocabulary": 0.0, "story": [], "triples": [_TRIPLE], "other": 0.0}],
+    "evidence": [{**_TRIPLE, "ending_word": EVIL, "effect": 1.0, "factor": 2.7}],
+    "knowledge_effect": {"effect": 1.0, "factor": 2.7},
 }
 
 

@@ -112,7 +112,8 @@ def test_every_system_trains_evaluates_and_loads(prepared, tmp_path, system):
     assert evaluation.num_stories == 33
     tokenizer = AutoTokenizer.from_pretrained(options.output_dir)
     model = AutoModel.from_pretrained(options.output_dir)
-    assert model.config.copy == system.endswith("copy") == bool(tokenizer.num_copy_slots)
+    assert model.config.copy == SYSTEMS[system].copy == bool(tokenizer.num_copy_slots)
+    assert model.config.tail_pointer == SYSTEMS[system].tail_pointer == tokenizer.tail_pointer
     inputs = tokenizer("Tom made a cake. It burnt.", return_tensors="pt")
     assert model.generate(**inputs, max_new_tokens=3).shape[0] == 1
 
