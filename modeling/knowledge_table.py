@@ -84,9 +84,8 @@ class KnowledgeTable:
         self.statistics = dict(statistics or {})
         self.weights = _checked_weights(weights or {})
         self.forms = _checked_forms(forms or {})
-        # Of a triple that a user adds: that of the table's strongest, its 99 % quantile.
-        ordered = sorted(self.weights.values())
-        self.user_weight = ordered[math.ceil(0.99 * len(ordered)) - 1] if ordered else 1.0
+        # Of a triple that a user adds: as strong as the table's strongest.
+        self.user_weight = max(self.weights.values(), default=1.0)
 
     def __len__(self) -> int:
         """Number of words that have a triple."""

@@ -62,6 +62,7 @@ class StoryEndingPipeline(Pipeline):
 
     Args:
         triples (`list`, *optional*): Knowledge for all stories of the call.
+        triple_weight (`float`, *optional*): How strongly own triples suggest their tails: see the tokenizer.
         evidence_top_k (`int`, *optional*, defaults to 5): Most triples in `evidence`, and in `attention`.
         effects (`bool`, *optional*, defaults to `False`): Whether to measure effects, in one more pass an ending.
         kwargs: Whatever `generate()` takes.
@@ -78,13 +79,14 @@ class StoryEndingPipeline(Pipeline):
     def _sanitize_parameters(
         self,
         triples: Sequence[Any] | None = None,
+        triple_weight: float | None = None,
         evidence_top_k: int | None = None,
         effects: bool | None = None,
         **generate_kwargs: Any,
     ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
         if evidence_top_k is not None and (not isinstance(evidence_top_k, int) or evidence_top_k < 0):
             raise ValueError(f"`evidence_top_k` must be a whole number of at least 0; got {evidence_top_k!r}.")
-        own = {"evidence_top_k": evidence_top_k, "effects": effects}
+        own = {"triple_weight": triple_weight, "evidence_top_k": evidence_top_k, "effects": effects}
         given = {name: value for name, value in own.items() if value is not None}
         return ({} if triples is None else {"triples": triples}), {**generate_kwargs, **given}, {}
 
@@ -102,14 +104,20 @@ class StoryEndingPipeline(Pipeline):
 
     @torch.no_grad()
     def _forward(
-        self, input_tensors: dict[str, Any], evidence_top_k: int = 5, effects: bool = False, **generate_kwargs: Any
+        self,
+        input_tensors: dict[str, Any],
+        triple_weight: float | None = None,
+        evidence_top_k: int = 5,
+        effects: bool = False,
+        **generate_kwargs: Any,
     ) -> dict[str, Any]:
         stories, triples = input_tensors["story"], input_tensors["triples"]
         if not isinstance(stories, list):
             stories, triples = [stories], [triples]
         as_lists = [story if isinstance(story, str) else list(story) for story in stories]
         own = [list(known) for known in triples] if any(triples) else None
-        inputs = self.tokenizer(as_lists, triples=own, return_tensors="pt").to(self.device)
+        inputs = self.tokenizer(as_lists, triples=own, triple_weight=triple_weight, return_tensors="pt")
+        inputs = inputs.to(self.device)
         # Whatever it is asked to return besides, only the sequences are looked at.
         generated = self.model.generate(**inputs, **{**generate_kwargs, "return_dict_in_generate": True}).sequences
         num_each = len(generated) // len(stories)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -233,6 +234,7 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         max_length: int | None = None,
         max_sentences: int | None = None,
         triples: Sequence[Triple] | Sequence[Sequence[Triple]] | None = None,
+        triple_weight: float | None = None,
         return_triples: bool = True,
         num_copy_slots: int | None = None,
         return_tensors: str | None = None,
@@ -253,6 +255,9 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
             max_length (`int`, *optional*): Most words a sentence, end symbol of an ending included.
             max_sentences (`int`, *optional*): Most sentences a story.
             triples (`list`, *optional*): Knowledge for this call only: triples for all stories, or a list a story.
+            triple_weight (`float`, *optional*):
+                Weight of these `triples`, in nats: how strongly they suggest their tails to a tail pointer. As strong
+                as the table's strongest unless given.
             return_triples (`bool`, *optional*, defaults to `True`):
                 Whether to look triples up now. Without them the result is small and `pad` looks them up later.
             num_copy_slots (`int`, *optional*): Another number than the tokenizer's, for this call.
@@ -268,15 +273,17 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
             raise ValueError("Give a story as `text`, an ending as `text_target`, or both.")
         if triples and not return_triples:
             raise ValueError("`triples` were given, but `return_triples=False` would drop them.")
+        _check_triple_weight(triple_weight, triples)
         limits = self._limits(truncation, max_length, max_sentences)
         num_slots = _check_num_slots(self.num_copy_slots if num_copy_slots is None else num_copy_slots)
         features = self._read(text, text_target, limits, num_slots)
         if padding is None:
             padding = return_tensors is not None
         if padding not in (False, "do_not_pad") or return_tensors is not None:
-            return self._finish(self._make_batch(features, padding, limits, triples, return_triples), return_tensors)
+            batch = self._make_batch(features, padding, limits, triples, return_triples, triple_weight)
+            return self._finish(batch, return_tensors)
         if text is not None:
-            features |= self._unpadded(features, triples, return_triples)
+            features |= self._unpadded(features, triples, return_triples, triple_weight)
             del features["words"]
         is_single = isinstance(text_target if text is None else text, str)
         return BatchEncoding({name: rows[0] for name, rows in features.items()} if is_single else features)
@@ -397,6 +404,7 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         limits: SizeLimits,
         triples: Any,
         return_triples: bool,
+        triple_weight: float | None = None,
     ) -> dict[str, torch.Tensor]:
         batch: dict[str, torch.Tensor] = {}
         if "input_ids" in features:
@@ -408,7 +416,7 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
             if return_triples:
                 given = "triple_ids" in features
                 graphs = pad_triples(features, mask, self.pad_token_id) if given else None
-                graphs = graphs or self._lookup(features, word_ids, mask, triples)
+                graphs = graphs or self._lookup(features, word_ids, mask, triples, triple_weight)
                 width = self._knowledge.max_triples if padding == "max_length" else None
                 batch |= fit_triples(graphs, width, self.pad_token_id)
         if "labels" in features:
@@ -429,10 +437,15 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         return [[known[index - first] if index >= first else index for index in sentence] for sentence in copy_ids]
 
     def _lookup(
-        self, features: dict[str, list], word_ids: torch.Tensor, mask: torch.Tensor, triples: Any
+        self,
+        features: dict[str, list],
+        word_ids: torch.Tensor,
+        mask: torch.Tensor,
+        triples: Any,
+        triple_weight: float | None,
     ) -> dict[str, torch.Tensor]:
         """The triples of every word by one gather a tensor; what only some places have is then written over them."""
-        own = self._own_graphs(triples, word_ids.shape[0])
+        own = self._own_graphs(triples, word_ids.shape[0], triple_weight)
         rows = self._table_rows()
         new_heads = sorted({word for graphs in own for word in graphs if word not in rows})
         rows = {**rows, **{word: -1 - place for place, word in enumerate(new_heads)}} if new_heads else rows
@@ -529,28 +542,30 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
                             yield (story, number, end), self._graph(rows, {})
                             break
 
-    def _own_graphs(self, triples: Any, num_stories: int) -> list[dict[str, TripleLookup]]:
+    def _own_graphs(self, triples: Any, num_stories: int, weight: float | None) -> list[dict[str, TripleLookup]]:
         """For each story, the graphs (by word) that per-call triples change."""
         if not triples:
             return [{}] * num_stories
         if all(len(triple) > 0 and isinstance(triple[0], str) for triple in triples):
-            return [self._own_graph(triples)] * num_stories
+            return [self._own_graph(triples, weight)] * num_stories
         if len(triples) != num_stories:
             raise ValueError(f"`triples` has {len(triples)} lists for {num_stories} stories.")
-        return [self._own_graph(own) for own in triples]
+        return [self._own_graph(own, weight) for own in triples]
 
-    def _own_graph(self, triples: Iterable[Triple]) -> dict[str, TripleLookup]:
+    def _own_graph(self, triples: Iterable[Triple], weight: float | None) -> dict[str, TripleLookup]:
         usable = self._usable_triples(triples)
-        weights = dict.fromkeys(usable, self._knowledge.user_weight)
+        weights = dict.fromkeys(usable, self._knowledge.user_weight if weight is None else weight)
         return {word: self._graph(rows, weights) for word, rows in self._knowledge.graphs_with(usable).items()}
 
-    def _unpadded(self, features: dict[str, list], triples: Any, return_triples: bool) -> dict[str, list]:
+    def _unpadded(
+        self, features: dict[str, list], triples: Any, return_triples: bool, triple_weight: float | None
+    ) -> dict[str, list]:
         """Masks and triples of stories that stay lists, all of them real."""
         stories = {"input_ids": features["input_ids"], "words": features["words"]}
         ones = {"attention_mask": [[[1] * len(ids) for ids in story] for story in features["input_ids"]]}
         if not return_triples:
             return ones
-        batch = self._make_batch(stories, True, SizeLimits(False, None, None), triples, True)
+        batch = self._make_batch(stories, True, SizeLimits(False, None, None), triples, True, triple_weight)
         graphs = {name: rows for name, rows in unpad_features(batch).items() if name != "input_ids"}
         masks = [[[[1] * len(graph) for graph in sentence] for sentence in story] for story in graphs["triple_ids"]]
         return {**ones, **graphs, "triple_mask": masks}
@@ -669,6 +684,16 @@ def _check_num_slots(num_slots: Any) -> int:
     if isinstance(num_slots, bool) or not isinstance(num_slots, int) or num_slots < 0:
         raise ValueError(f"`num_copy_slots` must be a whole number of at least 0; got {num_slots!r}.")
     return num_slots
+
+
+def _check_triple_weight(weight: Any, triples: Any) -> None:
+    if weight is None:
+        return
+    is_number = isinstance(weight, (int, float)) and not isinstance(weight, bool)
+    if not is_number or not math.isfinite(weight):
+        raise ValueError(f"`triple_weight` must be a finite number; got {weight!r}.")
+    if not triples:
+        raise ValueError("`triple_weight` is the weight of `triples`, and there are none.")
 
 
 def _check_sentences(stories: list[list[list[str]]]) -> None:

@@ -35,6 +35,9 @@ class GenerateOptions:
         flag="triple",
         metavar="TRIPLE",
     )
+    triple_weight: float | None = option(
+        None, "Weight of these triples, in nats; default: as strong as the model's strongest."
+    )
     evidence_top_k: int = option(3, "Show the effects of the k triples with the highest shares for each ending.")
     max_sentences: int = option(50, "Refuse stories with more sentences.")
     max_sentence_length: int = option(500, "Refuse sentences with more words.")
@@ -70,6 +73,7 @@ class GenerateOptions:
             "do_sample": self.do_sample or None,
             "temperature": self.temperature,
             "triples": parse_triples("triple", self.triples) or None,
+            "triple_weight": self.triple_weight,
         }
         arguments = {name: value for name, value in given.items() if value is not None}
         own = {"evidence_top_k": self.evidence_top_k, "effects": True}

@@ -173,11 +173,10 @@ def test_shares_are_the_parts_of_the_models_own_probability(write_with, tokenize
 def test_words_come_from_the_triples_that_offer_them(write_with, tokenizer):
     """A triple of high weight is all that a word comes from; both occurrences of its head count as one triple."""
     write, triple = write_with("ie-copy-tails"), ("oven", "Causes", "smoke")
-    tokenizer.knowledge.weights = {triple: 30.0}
     tokenizer.knowledge.forms = {"smoke": ["smoke", "burnt"]}
     tokenizer.add_triples([])
     story = "Anna put a cake in the oven. The oven was long."
-    (result,) = write(story, triples=[triple], effects=True, max_new_tokens=3)
+    (result,) = write(story, triples=[triple], triple_weight=30.0, effects=True, max_new_tokens=3)
     assert {word["word"] for word in result["words"]} <= {"smoke", "burnt"}
     for word in result["words"]:
         (given,) = word["triples"]
@@ -186,9 +185,10 @@ def test_words_come_from_the_triples_that_offer_them(write_with, tokenizer):
     given = [item["ending_word"] for item in result["evidence"]]
     assert sorted(given) == sorted({word["word"] for word in result["words"]})
     without = write.tokenizer(story, return_tensors="pt")
-    ids = write.model.generate(**tokenizer(story, triples=[triple], return_tensors="pt"), max_new_tokens=3)
+    known = tokenizer(story, triples=[triple], triple_weight=30.0, return_tensors="pt")
+    ids = write.model.generate(**known, max_new_tokens=3)
     with torch.no_grad():
-        before = -3 * write.model(**tokenizer(story, triples=[triple], return_tensors="pt"), labels=ids[:, 1:]).loss
+        before = -3 * write.model(**known, labels=ids[:, 1:]).loss
         after = -3 * write.model(**without, labels=ids[:, 1:]).loss
     assert result["evidence"][0]["effect"] == pytest.approx(float(before - after), rel=1e-4)
     assert result["evidence"][0]["factor"] > 1000
@@ -196,8 +196,7 @@ def test_words_come_from_the_triples_that_offer_them(write_with, tokenizer):
 
 def test_a_head_out_of_the_vocabulary_is_named_as_it_is(write_with, tokenizer):
     write, triple = write_with("ie-copy-tails"), ("zorblax", "Causes", "smoke")
-    tokenizer.knowledge.weights = {("x", "Causes", "y"): 30.0}
-    (result,) = write("Zorblax saw Anna.", triples=[triple], max_new_tokens=1)
+    (result,) = write("Zorblax saw Anna.", triples=[triple], triple_weight=30.0, max_new_tokens=1)
     assert triple_of(result["evidence"][0]) == triple
     assert result["evidence"][0]["word"] == "Zorblax" and result["evidence"][0]["ending_word"] == "smoke"
 

@@ -141,6 +141,22 @@ def test_a_triple_of_the_user_takes_part_with_the_weight_of_the_strongest(tokeni
     assert batch["triple_ids"][0, 1, -2 if words[1][-1] == "." else -1, 0, 0] == tokenizer.unk_token_id
 
 
+@pytest.mark.parametrize("weight", ["strong", True, float("nan")])
+def test_the_weight_of_own_triples_is_a_number(tokenizer, weight):
+    with pytest.raises(ValueError, match="`triple_weight` must be a finite number"):
+        tokenizer("They saw smoke.", triples=[("smoke", "Causes", "cake")], triple_weight=weight)
+    with pytest.raises(ValueError, match="`triple_weight` is the weight of `triples`, and there are none"):
+        tokenizer("They saw smoke.", triple_weight=3.0)
+
+
+def test_the_weight_of_own_triples_can_be_chosen(tokenizer):
+    tokenizer.tail_pointer = True
+    own = [("smoke", "/r/Causes", "cake")]
+    batch = tokenizer("They saw smoke.", triples=own, triple_weight=7.5, return_tensors="pt")
+    assert batch["triple_weights"][batch["triple_mask"] == 1].tolist() == [7.5]
+    assert tokenizer("They saw smoke.", triples=own, triple_weight=7.5)["triple_weights"][0][2] == [7.5]
+
+
 def test_weights_counted_without_the_story_itself(tokenizer):
     tokenizer.tail_pointer = True
     triples = [("cake", "UsedFor", tail) for tail in ("film", "smoke", "cake")]
