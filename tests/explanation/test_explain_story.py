@@ -140,7 +140,7 @@ def test_notes_are_right_for_the_system(system, expected, unexpected, explain_st
 @pytest.mark.parametrize("system", ["ie-copy-tails", "ie-msa-ga-copy-tails"])
 def test_evidence_is_the_triples_that_words_came_from(system, make_system, tokenizer, story):
     model, triple = make_system(system), ("film", "Causes", "burn")
-    tokenizer.knowledge.weights = {("x", "Causes", "y"): 30.0}
+    tokenizer.knowledge.user_weight = 30.0
     tokenizer.knowledge.forms = {"burn": ["burn", "cakes"]}
     tokenizer.add_triples([])
     explanation = explain(model, tokenizer, story, triples=[triple], max_new_tokens=2)

@@ -62,7 +62,7 @@ def test_the_clue_picture_says_that_arrows_are_attention(explain_story, tmp_path
 
 def test_the_picture_of_sources_has_a_bar_for_each_word(make_system, tokenizer, story, tmp_path):
     model, triple = make_system("ie-copy-tails"), ("film", "Causes", "burn")
-    tokenizer.knowledge.weights = {("x", "Causes", "y"): 30.0}
+    tokenizer.knowledge.user_weight = 30.0
     explanation = explain(model, tokenizer, story, triples=[triple], max_new_tokens=2)
     explanation.draw_sources(tmp_path / "sources.svg")
     texts = texts_of(tmp_path / "sources.svg")

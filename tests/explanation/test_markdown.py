@@ -23,7 +23,7 @@ def test_a_model_without_knowledge_has_no_column_for_it(explain_story):
 
 def test_sources_and_effects_have_tables(make_system, tokenizer, story):
     model, triple = make_system("ie-copy-tails"), ("film", "Causes", "burn")
-    tokenizer.knowledge.weights = {("x", "Causes", "y"): 30.0}
+    tokenizer.knowledge.user_weight = 30.0
     explanation = explain(model, tokenizer, story, triples=[triple], max_new_tokens=1)
     page = explanation.to_markdown()
     assert "| word | probability | vocabulary | story | triples |" in page
