@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import signal
 import sys
 import threading
@@ -88,12 +89,13 @@ def run_as_program(main: Callable[[], Any]) -> None:
     try:
         with printable_logs():
             main()
+        _exit(0)
     except TrainingInterrupted as stop:
         _say(
             f"{stop} The checkpoint is in {stop.directory}: the same command resumes from it "
             "(with `--resume_from_checkpoint auto`, which is the default)."
         )
-        sys.exit(128 + stop.signal_number)
+        _exit(128 + stop.signal_number)
     except (ValueError, OSError, ImportError, NonFiniteLoss) as error:
         _say(f"Error: {error}")
         sys.exit(2)
@@ -105,6 +107,20 @@ def run_as_program(main: Callable[[], Any]) -> None:
             f"The same command resumes from the last checkpoint. ({error})"
         )
         sys.exit(1)
+
+
+def _exit(code: int) -> None:
+    """
+    End the program. One process of several leaves without the destructors of its process group: on a busy machine they
+    can abort it while its threads still run, although all work is done.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        logging.shutdown()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    if code:
+        sys.exit(code)
 
 
 def _say(message: str) -> None:
