@@ -92,7 +92,7 @@ def pad_labels(rows: list[list[int]]) -> torch.Tensor:
     return torch.tensor([row + [IGNORED_LABEL] * (width - len(row)) for row in rows])
 
 
-# What a triple of a word has, as it comes ragged: [story][sentence][word][triple], and the value at padding.
+# What each triple of a word has, as it comes ragged: [story][sentence][word][triple].
 TRIPLE_FEATURES = ("triple_ids", "triple_weights", "tail_form_ids")
 
 

@@ -65,8 +65,8 @@ def token_counts(stories: Dataset, config: IncrementalEncoderConfig) -> torch.Te
             ids = torch.from_numpy(_flattened(chunk).to_numpy(zero_copy_only=False).astype("int64"))
             ids = ids.where(ids < config.vocab_size, config.unk_token_id)
             counts += torch.bincount(ids, minlength=config.vocab_size)
-    # Sentences 2 to K end with the end symbol, too, which `input_ids` leave out.
-    counts[config.eos_token_id] *= 4
+    # Sentences 2 to K are predicted with their end symbol, too, which `input_ids` leave out.
+    counts[config.eos_token_id] += sum(len(story) - 1 for story in stories["input_ids"])
     return counts.clamp(min=0.5)
 
 

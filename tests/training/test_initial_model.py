@@ -1,5 +1,7 @@
 """Models that runs start from: new, or with the weights of a trained one."""
 
+from collections import Counter
+
 import pytest
 import torch
 
@@ -95,3 +97,19 @@ def test_how_the_model_attends_is_kept_unless_asked_otherwise(prepared, tmp_path
     model, _ = build(prepared, model_name_or_path=str(tmp_path), attend_empty_graphs=asked)
     assert model.config.attend_empty_graphs is bool(asked)
     assert build(prepared)[0].config.attend_empty_graphs
+
+
+def test_the_output_projection_starts_from_frequencies_and_embeddings(prepared):
+    (model, _), data = build(prepared), load_training_data(TrainingOptions(data_dir=str(prepared)))
+    counts: Counter = Counter()
+    for story in data.tokenised["train"]:
+        words = [word for sentence in story["input_ids"] for word in sentence]
+        counts.update([*words, *story["labels"], *[model.config.eos_token_id] * (len(story["input_ids"]) - 1)])
+    expected = torch.tensor([max(counts[index], 0.5) for index in range(model.config.vocab_size)]).log()
+    torch.testing.assert_close(model.lm_head.bias, expected - expected.mean(), rtol=1e-4, atol=1e-4)
+    # A projection of the embeddings, so of their rank.
+    rank = torch.linalg.matrix_rank(model.lm_head.weight.double(), rtol=1e-4)
+    assert rank <= model.config.embedding_size < min(model.lm_head.weight.shape)
+    plain, _ = build(prepared, output_init="random")
+    assert not plain.lm_head.bias.any()
+    assert plain.lm_head.weight.std().item() == pytest.approx(model.lm_head.weight.std().item(), rel=0.1)
