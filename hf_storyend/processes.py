@@ -1,13 +1,21 @@
-"""Processes of a launch: one Accelerator for all of them, and a refusal where fewer run than were asked for."""
+"""
+Processes of a launch: one Accelerator for all of them, and a refusal where fewer run than were asked for.
+
+Torch and Accelerate are imported where they are needed: a command without a launcher does not wait for them here.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
-from typing import Any
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import torch
-from accelerate import Accelerator
+if TYPE_CHECKING:
+    from accelerate import Accelerator
 
+Item, Result = TypeVar("Item"), TypeVar("Result")
 # Where torchrun and the implementations of MPI say how many processes they have started.
 _SIZES = ("WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
 _WHAT_TO_DO = (
@@ -32,6 +40,9 @@ def start_accelerator(**settings: Any) -> Accelerator:
     Raises:
         ValueError: If the launch asked for several processes and this one is alone.
     """
+    import torch
+    from accelerate import Accelerator
+
     _refuse_lone_process()
     # Without a GPU, Accelerate detects several processes only with `cpu=True`.
     accelerator = Accelerator(cpu=not torch.accelerator.is_available(), **settings)
@@ -41,6 +52,38 @@ def start_accelerator(**settings: Any) -> Accelerator:
             f"{_WHAT_TO_DO}"
         )
     return accelerator
+
+
+def map_in_processes(function: Callable[[int, Item], Result], items: Sequence[Item]) -> list[Result] | None:
+    """
+    Call `function(index, item)` once for every item; processes of a launch share the items.
+
+    Returns:
+        The results in the order of the items; None in all processes but the main one, which reports them.
+    """
+    _refuse_lone_process()
+    if launched_processes() == 1:
+        return [function(index, item) for index, item in enumerate(items)]
+    from accelerate.utils import gather_object
+
+    accelerator = start_accelerator()
+    indices = range(accelerator.process_index, len(items), accelerator.num_processes)
+    results = dict(gather_object([(index, function(index, items[index])) for index in indices]))
+    return [results[index] for index in range(len(items))] if accelerator.is_main_process else None
+
+
+def leave_without_destructors(code: int) -> None:
+    """
+    End this process if it is one of several; do nothing otherwise.
+
+    The destructors of a process group can abort a process on a busy machine while its threads still run, although all
+    work is done.
+    """
+    if launched_processes() > 1:
+        logging.shutdown()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
 
 
 def _refuse_lone_process() -> None:

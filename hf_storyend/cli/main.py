@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from ..processes import leave_without_destructors
 from ..terminal import printable_logs
 from .measure import evaluate, report, sample, score
 from .parameters import from_options
@@ -76,7 +77,9 @@ def main() -> None:
         os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
     try:
         with _log_on_stderr(), printable_logs():
-            sys.exit(app(prog_name="storyend", standalone_mode=False) or 0)
+            code = app(prog_name="storyend", standalone_mode=False) or 0
+        leave_without_destructors(code)
+        sys.exit(code)
     except _UsageError as error:
         _fail(_usage_message(error))
     except (ValueError, OSError, ImportError) as error:
