@@ -19,13 +19,13 @@ from .measure import evaluate, report, sample, score
 from .parameters import from_options
 from .printing import print_error, print_line, print_on_stderr
 from .share import card, check_code, push
-from .train import compare, prepare, systems, verify
+from .train import compare, prepare, read_training_file, systems, train, verify
 from .write import demo, explain, generate
 
 # Groups and commands in the order of `storyend --help`.
 COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Write endings": (generate, explain, demo),
-    "Data and training": (prepare, systems, compare, verify),
+    "Data and training": (prepare, train, systems, compare, verify),
     "Measure": (evaluate, score),
     "Share": (card, push, check_code),
 }
@@ -62,7 +62,9 @@ def storyend(
 
 for panel, commands in COMMANDS.items():
     for command in commands:
-        app.command(rich_help_panel=panel)(command if command is systems else from_options(command))
+        if command is not systems:
+            command = from_options(command, read_training_file if command is train else None)
+        app.command(rich_help_panel=panel)(command)
 annotate = typer.Typer(help="Human evaluation: write blinded sheets for annotators, and read them back.", **_SETTINGS)
 for command in (sample, report):
     annotate.command()(from_options(command))
