@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from test_processes import run
+from training_runs import run_module
 
 
 @pytest.fixture(scope="module")
@@ -16,8 +16,8 @@ def trained(tmp_path_factory):
     config = folder / "options.yaml"
     sizes = "hidden_size: 8\nembedding_size: 8\nnum_layers: 1\n"
     config.write_text(f"{sizes}max_train_samples: 20\nlogging_steps: 1\nsave_steps: 4\nmax_steps: 4\n")
-    command = ("-m", "hf_storyend", "train", "--config", str(config), "--output_dir", str(folder / "run"))
-    return folder / "run", run(*command), run(*command, "--max_steps", "6")
+    command = ("hf_storyend", "train", "--config", str(config), "--output_dir", str(folder / "run"))
+    return folder / "run", run_module(*command), run_module(*command, "--max_steps", "6")
 
 
 @pytest.mark.slow
