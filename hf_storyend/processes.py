@@ -51,6 +51,7 @@ def start_accelerator(**settings: Any) -> Accelerator:
             f"{launched_processes()} processes were launched, but Accelerate sees {accelerator.num_processes}. "
             f"{_WHAT_TO_DO}"
         )
+    _refuse_ignored_engine(accelerator)
     return accelerator
 
 
@@ -84,6 +85,17 @@ def leave_without_destructors(code: int) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+
+
+def _refuse_ignored_engine(accelerator: Accelerator) -> None:
+    """Refuse FSDP and DeepSpeed where Accelerate would leave them out silently, as it does on CPUs."""
+    for engine in ("FSDP", "DEEPSPEED"):
+        is_asked = os.environ.get(f"ACCELERATE_USE_{engine}", "false").lower() == "true"
+        if is_asked and accelerator.distributed_type.value != engine:
+            raise ValueError(
+                f"The launch asks for {engine}, which Accelerate does not use on this device "
+                f"({accelerator.device.type}): launch without it, or on GPUs."
+            )
 
 
 def _refuse_lone_process() -> None:

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from ..processes import leave_without_destructors
 from ..terminal import printable_logs
@@ -98,10 +97,9 @@ def main() -> None:
 @contextmanager
 def _log_on_stderr() -> Iterator[None]:
     """Show what the package logs on standard error."""
-    from rich.logging import RichHandler
-
-    logger, console = logging.getLogger("hf_storyend"), Console(stderr=True, highlight=False)
-    handler, level = RichHandler(console=console, show_time=False, show_level=False, show_path=False), logger.level
+    logger = logging.getLogger("hf_storyend")
+    # Lines as they are: in a file, lines broken at some width can't be searched.
+    handler, level = logging.StreamHandler(), logger.level
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     try:
