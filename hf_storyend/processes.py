@@ -104,6 +104,6 @@ def _refuse_lone_process() -> None:
     # It names the address where processes meet only if there are to be several, and leaves starting them to MPI.
     if by_accelerate and "MASTER_ADDR" in os.environ and not any(os.environ.get(name) for name in _SIZES):
         raise ValueError(
-            "`accelerate launch` was asked for several processes or machines, but has started only this process, which "
-            f"would train or evaluate alone. {_WHAT_TO_DO}"
+            "`accelerate launch` was asked for several processes or machines, but has started only this process, "
+            f"which would train or evaluate alone. {_WHAT_TO_DO}"
         )

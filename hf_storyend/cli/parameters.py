@@ -20,9 +20,7 @@ _ConfigFile = Annotated[
 ]
 
 
-def from_options(
-    command: Callable[..., None], read_file: Callable[..., Any] | None = None
-) -> Callable[..., None]:
+def from_options(command: Callable[..., None], read_file: Callable[..., Any] | None = None) -> Callable[..., None]:
     """
     Return a command with one parameter for each field of its options dataclass, for typer.
 

@@ -1,4 +1,4 @@
-"""Commands on data and training: `storyend prepare`, `storyend train`, `storyend systems`, `storyend compare`, `storyend verify`."""
+"""Commands on data and training: `storyend prepare`, `train`, `systems`, `compare` and `verify`."""
 
 from __future__ import annotations
 

@@ -110,9 +110,7 @@ def generate(options: GenerateOptions) -> None:
     if results is None:
         return
     if options.json:
-        print_json(
-            [{"story": story, "endings": endings} for story, endings in zip(stories, results, strict=True)]
-        )
+        print_json([{"story": story, "endings": endings} for story, endings in zip(stories, results, strict=True)])
         return
     for story, endings in zip(stories, results, strict=True):
         print_endings(story, endings)

@@ -82,9 +82,7 @@ class Progress:
         self.elapsed = elapsed
         if gradient_norm is not None:
             self.sums += torch.tensor((1.0, loss, ending_loss, gradient_norm), dtype=torch.float64)
-        self.bar.set_postfix_str(
-            f"{_losses(loss, ending_loss)}, {self.rate:.1f} stories/s", refresh=False
-        )
+        self.bar.set_postfix_str(f"{_losses(loss, ending_loss)}, {self.rate:.1f} stories/s", refresh=False)
         self.bar.update()
 
     @property
