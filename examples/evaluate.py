@@ -7,7 +7,6 @@ Evaluate a model on any number of processes; the result is the same for all of t
 
 import argparse
 
-
 from hf_storyend.evaluation import EvaluateOptions, evaluate
 from hf_storyend.processes import start_accelerator
 

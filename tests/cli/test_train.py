@@ -15,9 +15,8 @@ def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("trained")
     config = folder / "options.yaml"
     sizes = "hidden_size: 8\nembedding_size: 8\nnum_layers: 1\n"
-    config.write_text(
-        f"{sizes}max_train_samples: 20\nlogging_steps: 1\nsave_steps: 4\nmax_steps: 4\neval_steps: 100\n"
-    )
+    length = "max_train_samples: 20\nmax_steps: 4\nlogging_steps: 1\nsave_steps: 4\neval_steps: 100\n"
+    config.write_text(sizes + length)
     command = ("hf_storyend", "train", "--config", str(config), "--output_dir", str(folder / "run"))
     return folder / "run", run_module(*command), run_module(*command, "--max_steps", "6")
 
