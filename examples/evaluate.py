@@ -7,9 +7,8 @@ Evaluate a model on any number of processes; the result is the same for all of t
 
 import argparse
 
-from accelerate import Accelerator
-
 from hf_storyend.evaluation import EvaluateOptions, evaluate
+from hf_storyend.processes import start_accelerator
 
 
 def main() -> None:
@@ -26,7 +25,7 @@ def main() -> None:
     parser.add_argument("--ablations", action="store_true", help="also measure what the model makes of its input")
     arguments = parser.parse_args()
 
-    accelerator = Accelerator()
+    accelerator = start_accelerator()
     options = EvaluateOptions(**vars(arguments), name=arguments.model, dataset_id=arguments.data_dir)
     evaluation = evaluate(options, accelerator=accelerator)
     if accelerator.is_main_process:

@@ -51,10 +51,21 @@ def atomic_directory(target: Path) -> Iterator[Path]:
     temporary.mkdir()
     try:
         yield temporary
+        reset_permissions(temporary)
         sync_tree(temporary)
         _swap(temporary, target)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def reset_permissions(directory: Path) -> None:
+    """Give every file the permissions of any new file: safetensors lets nobody but the owner read what it writes."""
+    # There is no way to read the mask but to set it.
+    mask = os.umask(0o022)
+    os.umask(mask)
+    for path in directory.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            path.chmod(0o666 & ~mask)
 
 
 def make_directory(path: Path) -> None:

@@ -16,8 +16,8 @@ LIBRARY, MODELING = ROOT / "hf_storyend", ROOT / "modeling"
 
 # Modules beside the packages; every package may import them, and they import nothing but modeling and files.
 SHARED = {
-    *("files", "half_precision", "html_page", "lazy", "manifest", "options", "pretrained", "systems", "terminal"),
-    "triple_tensors",
+    *("files", "half_precision", "html_page", "lazy", "manifest", "options", "pretrained", "processes"),
+    *("systems", "terminal", "triple_tensors"),
 }
 # What each package may import of the others; docs/architecture.md has the same list.
 ALLOWED = {

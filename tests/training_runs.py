@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import signal
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -87,6 +88,13 @@ def free_port() -> int:
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         return server.getsockname()[1]
+
+
+def run_module(*words: str) -> subprocess.CompletedProcess:
+    """Run `python -m` with these words to its end."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", *words]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE)
 
 
 def start_run(options: TrainingOptions, before: Callable[[], None] | None = None) -> BaseProcess:

@@ -11,20 +11,20 @@ from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
+from ..processes import leave_without_destructors
 from ..terminal import printable_logs
 from .measure import evaluate, report, sample, score
 from .parameters import from_options
 from .printing import print_error, print_line, print_on_stderr
 from .share import card, check_code, push
-from .train import compare, prepare, systems, verify
+from .train import compare, prepare, read_training_file, systems, train, verify
 from .write import demo, explain, generate
 
 # Groups and commands in the order of `storyend --help`.
 COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Write endings": (generate, explain, demo),
-    "Data and training": (prepare, systems, compare, verify),
+    "Data and training": (prepare, train, systems, compare, verify),
     "Measure": (evaluate, score),
     "Share": (card, push, check_code),
 }
@@ -61,7 +61,9 @@ def storyend(
 
 for panel, commands in COMMANDS.items():
     for command in commands:
-        app.command(rich_help_panel=panel)(command if command is systems else from_options(command))
+        if command is not systems:
+            command = from_options(command, read_training_file if command is train else None)
+        app.command(rich_help_panel=panel)(command)
 annotate = typer.Typer(help="Human evaluation: write blinded sheets for annotators, and read them back.", **_SETTINGS)
 for command in (sample, report):
     annotate.command()(from_options(command))
@@ -76,7 +78,9 @@ def main() -> None:
         os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
     try:
         with _log_on_stderr(), printable_logs():
-            sys.exit(app(prog_name="storyend", standalone_mode=False) or 0)
+            code = app(prog_name="storyend", standalone_mode=False) or 0
+        leave_without_destructors(code)
+        sys.exit(code)
     except _UsageError as error:
         _fail(_usage_message(error))
     except (ValueError, OSError, ImportError) as error:
@@ -93,10 +97,9 @@ def main() -> None:
 @contextmanager
 def _log_on_stderr() -> Iterator[None]:
     """Show what the package logs on standard error."""
-    from rich.logging import RichHandler
-
-    logger, console = logging.getLogger("hf_storyend"), Console(stderr=True, highlight=False)
-    handler, level = RichHandler(console=console, show_time=False, show_level=False, show_path=False), logger.level
+    logger = logging.getLogger("hf_storyend")
+    # Lines as they are: in a file, lines broken at some width can't be searched.
+    handler, level = logging.StreamHandler(), logger.level
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     try:

@@ -19,11 +19,10 @@ def evaluate(options: EvaluateOptions) -> None:
     from ..pretrained import find_model
 
     model = find_model(options.model)
-    from accelerate import Accelerator
-
     from ..evaluation.run import evaluate as run
+    from ..processes import start_accelerator
 
-    accelerator = Accelerator()
+    accelerator = start_accelerator()
     result = run(options, accelerator=accelerator)
     if not accelerator.is_main_process:
         return

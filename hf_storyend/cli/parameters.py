@@ -15,12 +15,18 @@ import typer
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def from_options(command: Callable[..., None]) -> Callable[..., None]:
+_ConfigFile = Annotated[
+    str | None, typer.Option("--config", help="YAML or JSON file of options by name; those given here precede.")
+]
+
+
+def from_options(command: Callable[..., None], read_file: Callable[..., Any] | None = None) -> Callable[..., None]:
     """
     Return a command with one parameter for each field of its options dataclass, for typer.
 
     Args:
         command: Function with one parameter that is annotated with an options dataclass; others stay as they are.
+        read_file: Returns the options of a file, with overrides by name; the command then takes `--config`.
     """
     hints = get_type_hints(command, include_extras=True)
     (options_name,) = (name for name, hint in hints.items() if dataclasses.is_dataclass(hint))
@@ -32,10 +38,21 @@ def from_options(command: Callable[..., None]) -> Callable[..., None]:
         for parameter in inspect.signature(command).parameters.values()
         if parameter.name != options_name
     ]
+    if read_file is not None:
+        own = {"config": (_ConfigFile, None), "context": (typer.Context, inspect.Parameter.empty)}
+        parameters += [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+            for name, (annotation, default) in own.items()
+        ]
 
     @wraps(command)
     def run(**given: Any) -> None:
         values = {name: _to_python(given.pop(name)) for name in names}
+        path, context = given.pop("config", None), given.pop("context", None)
+        if read_file is not None and path is not None:
+            typed = {name: value for name, value in values.items() if _is_typed(context, name)}
+            command(**{options_name: read_file(path, **typed)}, **given)
+            return
         # What was not given has the default of the dataclass.
         options = options_class(**{name: value for name, value in values.items() if value not in (None, ())})
         command(**{options_name: options}, **given)
@@ -43,6 +60,11 @@ def from_options(command: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
+
+
+def _is_typed(context: Any, name: str) -> bool:
+    """Whether an option stands on the command line; the class of the source depends on typer's version."""
+    return context.get_parameter_source(name).name == "COMMANDLINE"
 
 
 def _options_of(options_class: Any) -> list[dataclasses.Field[Any]]:

@@ -1,4 +1,4 @@
-"""Commands on data and training: `storyend prepare`, `storyend systems`, `storyend compare`, `storyend verify`."""
+"""Commands on data and training: `storyend prepare`, `train`, `systems`, `compare` and `verify`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from ..data.options import PrepareOptions
-from ..training.options import ComparisonOptions, VerifyOptions
+from ..training.options import ComparisonOptions, TrainingOptions, VerifyOptions
 from .parameters import AsJson
 from .printing import print_json, print_line, print_page, print_table
 
@@ -37,6 +37,25 @@ def prepare(options: PrepareOptions, as_json: AsJson = False) -> None:
     print_page((Path(options.output_dir) / "report.md").read_text(encoding="utf-8"))
     state = "exists already, with the same inputs" if report["cached"] else "is ready"
     print_line(f"\n{options.output_dir} {state}.")
+
+
+def train(options: TrainingOptions) -> None:
+    """
+    Train a model, evaluate it and save it with its tokenizer and card; an interrupted run resumes when started again.
+
+    Example: `storyend train --config options.yaml --data_dir prepared --output_dir my_model --max_steps 1000`
+    """
+    from ..training import run_as_program
+    from ..training import train as run
+
+    run_as_program(lambda: run(options))
+
+
+def read_training_file(path: str, **typed: Any) -> TrainingOptions:
+    """Return the training options of a file, with those that were typed in place of its own."""
+    from ..training import read_options
+
+    return read_options(path, **typed)
 
 
 def systems(as_json: AsJson = False) -> None:

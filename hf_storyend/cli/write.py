@@ -8,6 +8,7 @@ from typing import Any
 from ..demo.options import DemoOptions
 from ..explanation.options import ExplainOptions, parse_triples
 from ..options import check_at_least, check_finite_numbers, option
+from ..processes import map_in_processes
 from .printing import print_endings, print_json, print_line, print_page
 
 
@@ -100,12 +101,18 @@ def generate(options: GenerateOptions) -> None:
     arguments = options.pipeline_arguments(write.model.generation_config.num_beams or 1)
     import torch
 
-    torch.manual_seed(options.seed)
-    results = [(story, write(story, **arguments)) for story in stories]
-    if options.json:
-        print_json([{"story": story, "endings": endings} for story, endings in results])
+    def write_endings(index: int, story: str) -> list[dict[str, Any]]:
+        # Samples depend on the story's place alone, not on which process writes it.
+        torch.manual_seed(options.seed + index)
+        return write(story, **arguments)
+
+    results = map_in_processes(write_endings, stories)
+    if results is None:
         return
-    for story, endings in results:
+    if options.json:
+        print_json([{"story": story, "endings": endings} for story, endings in zip(stories, results, strict=True)])
+        return
+    for story, endings in zip(stories, results, strict=True):
         print_endings(story, endings)
 
 

@@ -26,6 +26,7 @@ from ..data.batching import tokenise_stories
 from ..data.stories import load_story_cloze
 from ..modeling import IncrementalEncoderTokenizer
 from ..pretrained import find_model, load, register
+from ..processes import start_accelerator
 from .ablations import ablate
 from .distributed import Batch, map_stories
 from .likelihood import Likelihood, batch_likelihoods, cloze_accuracy, perplexity_ratio, sampled_metrics
@@ -54,7 +55,7 @@ def evaluate(options: EvaluateOptions | None = None, *, accelerator: Accelerator
         options: The model, the stories and the settings; default: the package's model on its own stories.
         accelerator: Default: one that uses the GPU or the processes of the launcher.
     """
-    options, accelerator = options or EvaluateOptions(), accelerator or Accelerator()
+    options, accelerator = options or EvaluateOptions(), accelerator or start_accelerator()
     model_name, settings = find_model(options.model), options.evaluation_options()
     stories, training_endings = load_split(options.data_dir, options.split)
     stories = first_stories(stories, options.max_stories)

@@ -22,6 +22,7 @@ from torch.distributed.checkpoint.state_dict import (
 )
 from torch.distributed.fsdp import FSDPModule
 
+from ..processes import start_accelerator
 from .options import TrainingOptions
 
 # Gathered in full, on the CPU: the model is small.
@@ -36,11 +37,9 @@ def build_accelerator(options: TrainingOptions) -> Accelerator:
         # Read by CUDA's libraries when they start.
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True)
-    accelerator = Accelerator(
-        # Without a GPU, Accelerate detects several processes only with `cpu=True`.
-        cpu=not torch.accelerator.is_available(),
+    accelerator = start_accelerator(
         mixed_precision=options.mixed_precision,
-        log_with=options.trackers or None,  # type: ignore[arg-type]
+        log_with=options.trackers or None,
         project_dir=str(Path(options.output_dir) / "logs") if options.trackers else None,
     )
     if accelerator.gradient_accumulation_steps != 1:
@@ -48,9 +47,6 @@ def build_accelerator(options: TrainingOptions) -> Accelerator:
             "The Accelerate configuration sets gradient accumulation; use `--gradient_accumulation_steps` instead, "
             "so that losses are divided by the tokens of the whole update."
         )
-    expected = int(os.environ.get("WORLD_SIZE", 1))
-    if accelerator.num_processes != expected:
-        raise ValueError(f"{expected} processes were launched, but Accelerate sees {accelerator.num_processes}.")
     _check_trackers(options, accelerator)
     return accelerator
 

@@ -16,7 +16,7 @@ from accelerate import Accelerator
 from transformers.utils import logging as transformers_logging
 
 from ..evaluation.results import Evaluation
-from ..files import atomic_directory, temporary_sibling
+from ..files import atomic_directory, reset_permissions, temporary_sibling
 from ..hub.card import render_card
 from ..manifest import ManifestError, find_damage, publish_files, read_manifest, write_manifest
 from ..modeling import IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
@@ -48,6 +48,7 @@ def write_results(
         )
         (folder / "README.md").write_text(render_card(run["system"], run, evaluation.metrics), encoding="utf-8")
         draw_curves(log.events, folder / "curves.png", f"{run['system']} on {run['data']}")
+        reset_permissions(folder)
         write_manifest(folder, "model", step=state.step, best_step=state.best_step, identity=identity)
         publish_files(folder, directory)
     finally:
@@ -90,7 +91,7 @@ def save_model(
     tokenizer: IncrementalEncoderTokenizer,
 ) -> None:
     """Save model, generation configuration, remote code and tokenizer for `from_pretrained`."""
-    with _without_progress_bars():
+    with without_progress_bars():
         model.save_pretrained(directory, state_dict=weights)
         tokenizer.save_pretrained(directory)
 
@@ -189,8 +190,8 @@ def _device_name(accelerator: Accelerator) -> str:
 
 
 @contextmanager
-def _without_progress_bars() -> Iterator[None]:
-    """Disable the bars of `save_pretrained`, which would break up the run's own bar."""
+def without_progress_bars() -> Iterator[None]:
+    """Disable the bars of `from_pretrained` and `save_pretrained`, which would break up the run's own bar."""
     was_enabled = transformers_logging.is_progress_bar_enabled()
     transformers_logging.disable_progress_bar()
     try:

@@ -82,9 +82,7 @@ class Progress:
         self.elapsed = elapsed
         if gradient_norm is not None:
             self.sums += torch.tensor((1.0, loss, ending_loss, gradient_norm), dtype=torch.float64)
-        self.bar.set_postfix_str(
-            f"loss {loss:.3f}, perplexity {perplexity(ending_loss):.1f}, {self.rate:.1f} stories/s", refresh=False
-        )
+        self.bar.set_postfix_str(f"{_losses(loss, ending_loss)}, {self.rate:.1f} stories/s", refresh=False)
         self.bar.update()
 
     @property
@@ -112,7 +110,7 @@ class Progress:
         remaining = tqdm.format_interval((1 - done) * seconds_per_run)
         place = f"step {step}" if self.total_steps is None else f"step {step}/{self.total_steps}"
         self.info(
-            f"{place}: loss {numbers['loss']:.3f}, perplexity {numbers['perplexity']:.1f}, "
+            f"{place}: {_losses(numbers['loss'], numbers['ending_loss'])}, "
             f"{numbers['stories_per_second']:.1f} stories/s, {remaining} left"
         )
 
@@ -130,6 +128,11 @@ class Progress:
 def perplexity(loss: float) -> float:
     """Return exp(loss), or infinity where that overflows."""
     return math.exp(loss) if loss < 700 else math.inf
+
+
+def _losses(loss: float, ending_loss: float) -> str:
+    """Return the ending's loss with its perplexity, and the loss that is minimised, which has the encoder's, too."""
+    return f"ending loss {ending_loss:.3f} (perplexity {perplexity(ending_loss):.1f}), total loss {loss:.3f}"
 
 
 def peak_memory_mb(device: torch.device) -> int | None:

@@ -54,7 +54,7 @@ from .distributed import (
 )
 from .initial_model import build_model
 from .options import TrainingOptions
-from .outputs import describe_run, problem_with_best_model, write_best_model, write_results
+from .outputs import describe_run, problem_with_best_model, without_progress_bars, write_best_model, write_results
 from .progress import Progress, TrainingLog, peak_memory_mb
 from .recipes import build_recipe
 from .run_lock import RunLock
@@ -104,7 +104,8 @@ class TrainingRun:
         self.accelerator = build_accelerator(options)
         self.data = load_training_data(options)
         self.recipe = build_recipe(options)
-        model = build_model(options, self.data)
+        with without_progress_bars():
+            model = build_model(options, self.data)
         # Counted before the model is sharded.
         self.num_parameters = model.num_parameters()
         self.module, self.optimizer = self.accelerator.prepare(model, self.recipe.optimizer(model))
@@ -130,6 +131,8 @@ class TrainingRun:
         self._last_time = clock()
         self._losses: list[torch.Tensor] = []
         self._update: Update | None = None
+        # The last evaluation, of the weights as they are.
+        self._evaluation: Evaluation | None = None
         try:
             self._resume()
         except BaseException:
@@ -233,9 +236,11 @@ class TrainingRun:
         self._log_event({"eval_num_stories": evaluation.num_stories, **metrics})
         shown = ("perplexity", "sampled_perplexity", "bleu_1", "bleu_2")
         numbers = ", ".join(f"{name} {evaluation.metrics[name]:.2f}" for name in shown)
-        self.progress.info(f"step {self.state.step}: {numbers}")
+        stories_used = f"{evaluation.num_stories:,} of {len(stories):,} validation stories"
+        self.progress.info(f"step {self.state.step}, {stories_used}: {numbers}")
         for ending in evaluation.endings[: self.options.num_sample_endings]:
             self.progress.info(f"  {' '.join(ending['context'])}\n    -> {ending['ending']}")
+        self._evaluation = evaluation
         return evaluation
 
     def save(self) -> None:
@@ -262,7 +267,9 @@ class TrainingRun:
         """Evaluate on all validation stories; save model, tokenizer, metrics and model card."""
         if self.options.load_best_model_at_end and self.state.best_step not in (None, self.state.step):
             self._load_best()
-        evaluation = self.evaluate()
+        evaluation = self._evaluation
+        if evaluation is None or evaluation.num_stories < len(self.data.validation[0]):
+            evaluation = self.evaluate()
         weights = full_weights(self.module)
         model = self.accelerator.unwrap_model(self.module)
         run = describe_run(self.options, self.state, self.log, self.accelerator, self.data.name, self.num_parameters)
@@ -312,9 +319,10 @@ class TrainingRun:
         if self.accelerator.is_main_process:
             for change in changes:
                 logger.warning(change)
+            logger.info("Resumed from %s, after %d of %d updates.", path.name, self.state.step, self.total_steps)
 
     def _begin(self, update: Update) -> None:
-        self._update, self._losses = update, []
+        self._update, self._losses, self._evaluation = update, [], None
         self.module.train()
         self.optimizer.zero_grad()
         # Dropout depends on the update alone, so a resumed run samples what an uninterrupted one would.
@@ -409,8 +417,10 @@ class TrainingRun:
         if problem is not None:
             self.progress.info(f"{problem}. The run ends with the last weights instead.")
             return
-        best = IncrementalEncoderForEndingGeneration.from_pretrained(self.directory / BEST)
+        with without_progress_bars():
+            best = IncrementalEncoderForEndingGeneration.from_pretrained(self.directory / BEST)
         load_full_weights(self.module, best.state_dict())
+        self._evaluation = None
         self.progress.info(f"Loaded the best weights, of step {self.state.best_step}.")
 
     def _log_means(self, learning_rate: float) -> None:

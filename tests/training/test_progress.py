@@ -40,7 +40,7 @@ def test_means_and_messages(caplog, is_main):
     assert means == {**expected, "perplexity": pytest.approx(7.389, abs=1e-3)}
     progress.report(3, 0.5, means)
     progress.close()
-    line = "step 3/10: loss 3.000, perplexity 7.4, 4.0 stories/s, 00:06 left"
+    line = "step 3/10: ending loss 2.000 (perplexity 7.4), total loss 3.000, 4.0 stories/s, 00:06 left"
     assert [record.getMessage() for record in caplog.records] == [line] * is_main
     assert progress.take_means() == {"stories_per_second": 0.0}
 
