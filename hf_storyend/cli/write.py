@@ -153,7 +153,12 @@ def demo(options: DemoOptions) -> None:
         print_line(f"Written. To push it: hf upload OWNER/NAME {options.space_dir} --repo-type space")
         return
     page, address = launch_demo(
-        options.models, host=options.host, port=options.port, share=options.share, open_browser=options.open_browser
+        options.models,
+        host=options.host,
+        port=options.port,
+        share=options.share,
+        open_browser=options.open_browser,
+        limits=options.limits,
     )
     print_line(f"Story endings at {address} (Ctrl+C stops)")
     page.block_thread()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..options import option
+from ..options import check_at_least, option
+from .requests import DEFAULT_LIMITS, StoryLimits
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,19 @@ class DemoOptions:
         None, "Write a Hugging Face Space, ready to push, to this directory, and serve nothing.", flag="space"
     )
 
+    max_sentences: int = option(DEFAULT_LIMITS.max_sentences, "Refuse stories with more sentences.")
+    max_sentence_length: int = option(DEFAULT_LIMITS.max_sentence_length, "Refuse sentences with more words.")
+
     def __post_init__(self) -> None:
+        check_at_least(self, 1, "max_sentences", "max_sentence_length")
+        if self.space_dir is not None and self.limits != DEFAULT_LIMITS:
+            raise ValueError(
+                "`max_sentences` and `max_sentence_length` are not for `space`: change `launch_demo()` in its app.py."
+            )
         if self.port is not None and not 1 <= self.port <= 65535:
             raise ValueError(f"`port` must be a whole number from 1 to 65535; got {self.port!r}.")
+
+    @property
+    def limits(self) -> StoryLimits:
+        """Longest story that the demo takes."""
+        return StoryLimits(self.max_sentences, self.max_sentence_length)

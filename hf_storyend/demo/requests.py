@@ -11,9 +11,45 @@ from ..modeling.text_processing import normalize_text, split_words
 
 Decoding = Literal["greedy", "beam_search", "sampling"]
 DECODINGS: tuple[Decoding, ...] = get_args(Decoding)
-# Far beyond any story of the corpus; pictures of longer ones take too long to draw.
-MAX_CHARACTERS, MAX_SENTENCES, MAX_WORDS, MAX_TRIPLES, MAX_ENDINGS = 4000, 12, 50, 50, 8
+MAX_CHARACTERS, MAX_TRIPLES, MAX_ENDINGS = 4000, 50, 8
 MIN_TEMPERATURE, MAX_TEMPERATURE, MAX_SEED = 0.1, 2.0, 2**31 - 1
+
+
+@dataclass(frozen=True)
+class StoryLimits:
+    """
+    Longest story that the demo takes: by default far beyond any of the corpus, and quick to draw.
+
+    Args:
+        max_sentences: Sentences of a story.
+        max_sentence_length: Words of a sentence.
+    """
+
+    max_sentences: int = 12
+    max_sentence_length: int = 50
+
+    @property
+    def max_characters(self) -> int:
+        """Characters of a story, in proportion to its words, and never fewer than by default."""
+        return max(MAX_CHARACTERS, MAX_CHARACTERS * self.max_sentences * self.max_sentence_length // 600)
+
+    def check(self, sentences: tuple[str, ...]) -> None:
+        """Refuse stories without words and stories over the limits; errors name the option that raises a limit."""
+        if not 1 <= len(sentences) <= self.max_sentences:
+            raise ValueError(
+                f"The story has {len(sentences)} sentences; the demo takes 1 to {self.max_sentences}. "
+                "Its option `max_sentences` raises the limit."
+            )
+        for number, sentence in enumerate(sentences, start=1):
+            num_words = len(split_words(normalize_text(sentence)))
+            if not 1 <= num_words <= self.max_sentence_length:
+                raise ValueError(
+                    f"Sentence {number} has {num_words} words; the demo takes 1 to {self.max_sentence_length}. "
+                    "Its option `max_sentence_length` raises the limit."
+                )
+
+
+DEFAULT_LIMITS = StoryLimits()
 
 
 @dataclass(frozen=True)
@@ -43,6 +79,7 @@ class EndingRequest:
         decoding: `greedy`, `beam_search` or `sampling`.
         num_endings: Number of endings; 1 with greedy decoding.
         temperature, seed: Settings of sampling.
+        limits: Longest story that is taken.
     """
 
     system: str
@@ -52,9 +89,10 @@ class EndingRequest:
     num_endings: int = 1
     temperature: float = 0.7
     seed: int = 1
+    limits: StoryLimits = DEFAULT_LIMITS
 
     def __post_init__(self) -> None:
-        _check_sentences(self.sentences)
+        self.limits.check(self.sentences)
         if len(self.triples) > MAX_TRIPLES:
             raise ValueError(f"There are {len(self.triples)} triples; the demo takes at most {MAX_TRIPLES}.")
         if self.decoding not in DECODINGS:
@@ -68,9 +106,10 @@ class EndingRequest:
             raise ValueError(f"The temperature must be {allowed}; got {_quote(self.temperature)}.")
 
 
-def parse_story(text: Any) -> tuple[str, ...]:
+def parse_story(text: Any, limits: StoryLimits = DEFAULT_LIMITS) -> tuple[str, ...]:
     """Parse a story, one sentence a line or as running text, into sentences."""
-    text = _check_text("The story", text)
+    hint = " Its options `max_sentences` and `max_sentence_length` raise the limit."
+    text = _check_text("The story", text, limits.max_characters, hint)
     if not text.strip():
         raise ValueError("The story is empty: write a sentence or two.")
     if not any(character.isalnum() for character in text):
@@ -95,23 +134,14 @@ def parse_triple(row: int, parts: Any) -> UserTriple:
     return UserTriple(row, *cleaned)
 
 
-def _check_text(name: str, text: Any) -> str:
+def _check_text(name: str, text: Any, max_characters: int = MAX_CHARACTERS, hint: str = "") -> str:
     if not isinstance(text, str):
         raise ValueError(f"{name} must be text; got {_quote(text)}.")
-    if len(text) > MAX_CHARACTERS:
-        raise ValueError(f"{name} has {len(text):,} characters; the demo takes at most {MAX_CHARACTERS:,}.")
+    if len(text) > max_characters:
+        raise ValueError(f"{name} has {len(text):,} characters; the demo takes at most {max_characters:,}.{hint}")
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise ValueError(f"{name} has half a character (a lone surrogate), which no file or page can hold.")
     return normalize_text(text)
-
-
-def _check_sentences(sentences: tuple[str, ...]) -> None:
-    if not 1 <= len(sentences) <= MAX_SENTENCES:
-        raise ValueError(f"The story has {len(sentences)} sentences; the demo takes 1 to {MAX_SENTENCES}.")
-    for number, sentence in enumerate(sentences, start=1):
-        num_words = len(split_words(normalize_text(sentence)))
-        if not 1 <= num_words <= MAX_WORDS:
-            raise ValueError(f"Sentence {number} has {num_words} words; the demo takes 1 to {MAX_WORDS}.")
 
 
 def _check_whole_number(name: str, value: Any, minimum: int, maximum: int) -> None:
