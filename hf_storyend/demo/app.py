@@ -15,15 +15,14 @@ from ..pretrained import use_threads_of_one_story
 from .generator import EndingGenerator
 from .handlers import DemoHandlers, import_gradio
 from .limits import CACHE_SECONDS, MAX_QUEUE, LimitRequests, max_body_bytes
+from .options import DEFAULT_LIMITS, StoryLimits
 from .rendering import clues_html, ignore_missing_glyphs
 from .requests import (
-    DEFAULT_LIMITS,
     MAX_ENDINGS,
     MAX_SEED,
     MAX_TEMPERATURE,
     MIN_TEMPERATURE,
     EndingRequest,
-    StoryLimits,
     parse_story,
 )
 

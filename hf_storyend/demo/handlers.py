@@ -11,6 +11,7 @@ from typing import Any
 
 from ..explanation.result import EndingWord, Explanation
 from .generator import EndingGenerator
+from .options import DEFAULT_LIMITS, StoryLimits
 from .rendering import (
     attention_html,
     clues_html,
@@ -22,10 +23,8 @@ from .rendering import (
     word_table_html,
 )
 from .requests import (
-    DEFAULT_LIMITS,
     Decoding,
     EndingRequest,
-    StoryLimits,
     parse_story,
     parse_triple,
     parse_triples,

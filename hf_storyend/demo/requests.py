@@ -6,50 +6,14 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from ..explanation.story import split_story
-from ..modeling.text_processing import normalize_text, split_words
+from ..explanation.story import check_story_size, split_story
+from ..modeling.text_processing import normalize_text
+from .options import DEFAULT_LIMITS, StoryLimits
 
 Decoding = Literal["greedy", "beam_search", "sampling"]
 DECODINGS: tuple[Decoding, ...] = get_args(Decoding)
-MAX_CHARACTERS, MAX_TRIPLES, MAX_ENDINGS = 4000, 50, 8
+MAX_TRIPLES, MAX_TRIPLE_CHARACTERS, MAX_ENDINGS = 50, 4000, 8
 MIN_TEMPERATURE, MAX_TEMPERATURE, MAX_SEED = 0.1, 2.0, 2**31 - 1
-
-
-@dataclass(frozen=True)
-class StoryLimits:
-    """
-    Longest story that the demo takes: by default far beyond any of the corpus, and quick to draw.
-
-    Args:
-        max_sentences: Sentences of a story.
-        max_sentence_length: Words of a sentence.
-    """
-
-    max_sentences: int = 12
-    max_sentence_length: int = 50
-
-    @property
-    def max_characters(self) -> int:
-        """Characters of a story, in proportion to its words, and never fewer than by default."""
-        return max(MAX_CHARACTERS, MAX_CHARACTERS * self.max_sentences * self.max_sentence_length // 600)
-
-    def check(self, sentences: tuple[str, ...]) -> None:
-        """Refuse stories without words and stories over the limits; errors name the option that raises a limit."""
-        if not 1 <= len(sentences) <= self.max_sentences:
-            raise ValueError(
-                f"The story has {len(sentences)} sentences; the demo takes 1 to {self.max_sentences}. "
-                "Its option `max_sentences` raises the limit."
-            )
-        for number, sentence in enumerate(sentences, start=1):
-            num_words = len(split_words(normalize_text(sentence)))
-            if not 1 <= num_words <= self.max_sentence_length:
-                raise ValueError(
-                    f"Sentence {number} has {num_words} words; the demo takes 1 to {self.max_sentence_length}. "
-                    "Its option `max_sentence_length` raises the limit."
-                )
-
-
-DEFAULT_LIMITS = StoryLimits()
 
 
 @dataclass(frozen=True)
@@ -92,7 +56,9 @@ class EndingRequest:
     limits: StoryLimits = DEFAULT_LIMITS
 
     def __post_init__(self) -> None:
-        self.limits.check(self.sentences)
+        if not self.sentences:
+            raise ValueError("The story has no sentence: write one or two.")
+        check_story_size(self.sentences, self.limits.max_sentences, self.limits.max_sentence_length)
         if len(self.triples) > MAX_TRIPLES:
             raise ValueError(f"There are {len(self.triples)} triples; the demo takes at most {MAX_TRIPLES}.")
         if self.decoding not in DECODINGS:
@@ -108,8 +74,7 @@ class EndingRequest:
 
 def parse_story(text: Any, limits: StoryLimits = DEFAULT_LIMITS) -> tuple[str, ...]:
     """Parse a story, one sentence a line or as running text, into sentences."""
-    hint = " Its options `max_sentences` and `max_sentence_length` raise the limit."
-    text = _check_text("The story", text, limits.max_characters, hint)
+    text = _check_text("The story", text, limits.max_characters, "shorten it, or raise `max_characters`")
     if not text.strip():
         raise ValueError("The story is empty: write a sentence or two.")
     if not any(character.isalnum() for character in text):
@@ -119,7 +84,7 @@ def parse_story(text: Any, limits: StoryLimits = DEFAULT_LIMITS) -> tuple[str, .
 
 def parse_triples(text: Any) -> tuple[UserTriple, ...]:
     """Parse triples, `head, relation, tail` on a line each."""
-    lines = _check_text("The list of triples", text).splitlines()
+    lines = _check_text("The list of triples", text, MAX_TRIPLE_CHARACTERS, "shorten it").splitlines()
     return tuple(parse_triple(row, line.split(",")) for row, line in enumerate(lines, start=1) if line.strip())
 
 
@@ -134,11 +99,11 @@ def parse_triple(row: int, parts: Any) -> UserTriple:
     return UserTriple(row, *cleaned)
 
 
-def _check_text(name: str, text: Any, max_characters: int = MAX_CHARACTERS, hint: str = "") -> str:
+def _check_text(name: str, text: Any, max_characters: int, remedy: str) -> str:
     if not isinstance(text, str):
         raise ValueError(f"{name} must be text; got {_quote(text)}.")
     if len(text) > max_characters:
-        raise ValueError(f"{name} has {len(text):,} characters; the demo takes at most {max_characters:,}.{hint}")
+        raise ValueError(f"{name} has {len(text):,} characters, more than {max_characters:,}: {remedy}.")
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise ValueError(f"{name} has half a character (a lone surrogate), which no file or page can hold.")
     return normalize_text(text)

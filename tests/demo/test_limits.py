@@ -18,8 +18,8 @@ from demo.demo_server import free_port, running  # noqa: E402
 from hf_storyend.demo.app import build_demo  # noqa: E402
 from hf_storyend.demo.generator import EndingGenerator  # noqa: E402
 from hf_storyend.demo.limits import CACHE_SECONDS, MAX_BODY_BYTES, MAX_QUEUE, max_body_bytes  # noqa: E402
-from hf_storyend.demo.options import DemoOptions  # noqa: E402
-from hf_storyend.demo.requests import EndingRequest, StoryLimits, parse_story  # noqa: E402
+from hf_storyend.demo.options import DemoOptions, StoryLimits  # noqa: E402
+from hf_storyend.demo.requests import EndingRequest, parse_story  # noqa: E402
 
 # A little more than half an hour.
 NUM_REQUESTS, WATCHED_SECONDS = 2000, 1860
@@ -84,7 +84,7 @@ def test_bodies_of_unknown_length_are_limited(server):
     assert status == 413
 
 
-@pytest.mark.parametrize("limits", [StoryLimits(), StoryLimits(50, 500)])
+@pytest.mark.parametrize("limits", [StoryLimits(), StoryLimits(max_characters=100_000)])
 def test_the_longest_story_fits(limits):
     assert len(call("\U0001f600" * limits.max_characters)) < max_body_bytes(limits)
 
@@ -94,19 +94,19 @@ def test_options_raise_the_limits_of_stories(model_directory):
     story = " ".join(["It rained."] * 7000)
     port = free_port()
     command = [sys.executable, "-m", "hf_storyend.cli.main", "demo", model_directory, "--no-open", "--port", str(port)]
-    with running([*command, "--max_sentences", "14", "--max_sentence_length", "500"], port) as server:
+    with running([*command, "--max_sentences", "54", "--max_characters", "80000"], port) as server:
         from gradio_client import Client
 
         client = Client(server.address, verbose=False, httpx_kwargs={"timeout": 600})
-        assert client.predict("It rained. " * 14, api_name="/endings")
-        with pytest.raises(Exception, match="15 sentences; the demo takes 1 to 14. Its option `max_sentences`"):
-            client.predict("It rained. " * 15, api_name="/endings")
+        assert client.predict("It rained. " * 54, api_name="/endings")
+        with pytest.raises(Exception, match="55 sentences, more than 54: shorten it, or raise `max_sentences`."):
+            client.predict("It rained. " * 55, api_name="/endings")
         status, _ = post(server, "/gradio_api/call/endings", call(story), {"Content-Type": "application/json"})
         assert len(story) > MAX_BODY_BYTES and status == 200
 
 
 def test_a_space_has_limits_of_its_own(tmp_path):
-    with pytest.raises(ValueError, match="`max_sentences` and .* are not for `space`: change `launch_demo"):
+    with pytest.raises(ValueError, match="Limits of stories are not for `space`: give them to `launch_demo"):
         DemoOptions(space_dir=str(tmp_path / "space"), max_sentences=20)
 
 
