@@ -95,14 +95,19 @@ async def visit(address: str, process: psutil.Process, options: argparse.Namespa
         users = (ask_on(client, address, record, user, start, options) for user in range(options.users))
         await asyncio.gather(*users)
     watcher.cancel()
+    read_memory(process, record, start)
     return record
 
 
 async def watch_memory(process: psutil.Process, record: Record, start: float) -> None:
     while True:
-        memory = process.memory_info().rss / 2**20
-        record.megabytes.append((time.monotonic() - start, len(record.seconds), memory))
+        read_memory(process, record, start)
         await asyncio.sleep(0.5)
+
+
+def read_memory(process: psutil.Process, record: Record, start: float) -> None:
+    memory = process.memory_info().rss / 2**20
+    record.megabytes.append((time.monotonic() - start, len(record.seconds), memory))
 
 
 async def may_ask(record: Record, start: float, options: argparse.Namespace) -> bool:
