@@ -51,7 +51,7 @@ class DemoOptions:
     def __post_init__(self) -> None:
         check_at_least(self, 1, "max_sentences", "max_sentence_length", "max_characters")
         if self.space_dir is not None and self.limits != DEFAULT_LIMITS:
-            raise ValueError("Limits of stories are not for `space`: give them to `launch_demo()` in its app.py.")
+            raise ValueError("Limits of stories are not for `space`: change `LIMITS` in its app.py.")
         if self.port is not None and not 1 <= self.port <= 65535:
             raise ValueError(f"`port` must be a whole number from 1 to 65535; got {self.port!r}.")
 

@@ -106,7 +106,7 @@ def test_options_raise_the_limits_of_stories(model_directory):
 
 
 def test_a_space_has_limits_of_its_own(tmp_path):
-    with pytest.raises(ValueError, match="Limits of stories are not for `space`: give them to `launch_demo"):
+    with pytest.raises(ValueError, match="Limits of stories are not for `space`: change `LIMITS` in its app.py."):
         DemoOptions(space_dir=str(tmp_path / "space"), max_sentences=20)
 
 
