@@ -89,6 +89,7 @@ def test_the_longest_story_fits(limits):
     assert len(call("\U0001f600" * limits.max_characters)) < max_body_bytes(limits)
 
 
+@pytest.mark.slow
 def test_options_raise_the_limits_of_stories(model_directory):
     """The server takes what it refuses otherwise, bodies above the usual limit too."""
     story = " ".join(["It rained."] * 7000)
