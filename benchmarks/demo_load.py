@@ -2,9 +2,11 @@
 The demo under load: many users at once over HTTP, who ask again as soon as they are answered.
 
     python benchmarks/demo_load.py --users 64 --seconds 120
+    python benchmarks/demo_load.py --users 4 --seconds 1860 --requests 2000
 
-Starts `storyend demo` on a free port of this machine. It fails, with exit code 1, if a request was not answered, or
-answered otherwise than the same one before, or if the server's memory grew after the first part of the time.
+With `--requests`, that many are spread evenly over the time. Starts `storyend demo` on a free port of this machine. It
+fails, with exit code 1, if a request was not answered, or answered otherwise than the same one before, or if the
+server's memory grew after the first part of the time. Memory is printed at each tenth of it.
 """
 
 from __future__ import annotations
@@ -38,10 +40,12 @@ MAX_WAIT = 600.0
 class Record:
     """What happened."""
 
+    num_asked: int = 0
     seconds: list[float] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     answers: dict[str, list[str]] = field(default_factory=dict)
-    megabytes: list[tuple[float, float]] = field(default_factory=list)
+    # Moment, requests answered, memory.
+    megabytes: list[tuple[float, int, float]] = field(default_factory=list)
 
     def add_answer(self, question: str, endings: list[str]) -> None:
         """One more answer; the same question must have the same one, whoever asks it and when."""
@@ -54,10 +58,11 @@ def main() -> int:
     parser.add_argument("models", nargs="*", help="models of the demo (default: the one of the package)")
     parser.add_argument("--users", type=int, default=64, help="users at the same time (default: 64)")
     parser.add_argument("--seconds", type=float, default=120, help="how long they go on asking (default: 120)")
+    parser.add_argument("--requests", type=int, help="requests in that time (default: each user's next at once)")
     parser.add_argument("--max-growth", type=float, default=64, help="MB of memory after warming up (default: 64)")
     options = parser.parse_args()
     with running_demo(options.models) as (address, process):
-        record = asyncio.run(visit(address, process, options.users, options.seconds))
+        record = asyncio.run(visit(address, process, options))
     growth = report(record, options)
     return int(bool(record.failures) or growth > options.max_growth)
 
@@ -81,30 +86,51 @@ def running_demo(models: list[str]) -> Iterator[tuple[str, psutil.Process]]:
         server.wait(60)
 
 
-async def visit(address: str, process: psutil.Process, num_users: int, seconds: float) -> Record:
-    """All users at once; when the time is over, each waits for its last answer."""
+async def visit(address: str, process: psutil.Process, options: argparse.Namespace) -> Record:
+    """All users at once; when the time or the requests are over, each waits for its last answer."""
     record, start = Record(), time.monotonic()
     watcher = asyncio.create_task(watch_memory(process, record, start))
     limits = httpx.Limits(max_connections=None)
     async with httpx.AsyncClient(timeout=MAX_WAIT, limits=limits) as client:
-        users = (ask_on(client, address, record, user, start + seconds) for user in range(num_users))
+        users = (ask_on(client, address, record, user, start, options) for user in range(options.users))
         await asyncio.gather(*users)
     watcher.cancel()
+    read_memory(process, record, start)
     return record
 
 
 async def watch_memory(process: psutil.Process, record: Record, start: float) -> None:
     while True:
-        record.megabytes.append((time.monotonic() - start, process.memory_info().rss / 2**20))
+        read_memory(process, record, start)
         await asyncio.sleep(0.5)
 
 
-async def ask_on(client: httpx.AsyncClient, address: str, record: Record, user: int, end: float) -> None:
+def read_memory(process: psutil.Process, record: Record, start: float) -> None:
+    memory = process.memory_info().rss / 2**20
+    record.megabytes.append((time.monotonic() - start, len(record.seconds), memory))
+
+
+async def may_ask(record: Record, start: float, options: argparse.Namespace) -> bool:
+    """Wait for the moment of the next request; False if there is none."""
+    if options.requests is None:
+        # At least once each, however busy the machine is.
+        is_due = record.num_asked < options.users or time.monotonic() < start + options.seconds
+        record.num_asked += is_due
+        return is_due
+    if record.num_asked >= options.requests:
+        return False
+    moment = start + record.num_asked * options.seconds / options.requests
+    record.num_asked += 1
+    await asyncio.sleep(max(0.0, moment - time.monotonic()))
+    return True
+
+
+async def ask_on(
+    client: httpx.AsyncClient, address: str, record: Record, user: int, start: float, options: argparse.Namespace
+) -> None:
     """One user with one open page: a request after the other, from a few thousand possible ones."""
-    stories, draw, is_first = embedded_stories(), random.Random(user), True
-    # At least once each, however busy the machine is.
-    while is_first or time.monotonic() < end:
-        is_first = False
+    stories, draw = embedded_stories(), random.Random(user)
+    while await may_ask(record, start, options):
         story = " ".join(draw.choice(stories)["context"])
         decoding = draw.choice(DECODINGS)
         num_endings = 1 if decoding == "greedy" else draw.randint(1, 3)
@@ -139,11 +165,13 @@ async def ask(client: httpx.AsyncClient, address: str, question: list, page: str
 
 def report(record: Record, options: argparse.Namespace) -> float:
     """Print the table; the growth of memory in MB, from the end of warming up to the end of all."""
-    warm, half, late, last = (memory_at(record, share * options.seconds) for share in (WARM_UP_SHARE, 0.5, 0.75, 1.0))
+    # Of the time that it took: a busy machine answers late.
+    seconds = record.megabytes[-1][0]
+    warm, half, late, last = (memory_at(record, share * seconds) for share in (WARM_UP_SHARE, 0.5, 0.75, 1.0))
     num_answered, num_failed = len(record.seconds), len(record.failures)
     rows = {
         "users": f"{options.users}",
-        "seconds": f"{options.seconds:.0f}",
+        "seconds": f"{seconds:.0f}",
         "requests": f"{num_answered + num_failed}",
         "answered": f"{num_answered}",
         "failed": f"{num_failed}",
@@ -153,7 +181,7 @@ def report(record: Record, options: argparse.Namespace) -> float:
         quantiles = statistics.quantiles(record.seconds, n=20)
         rows |= {"median latency": f"{quantiles[9]:.2f} s", "95 % latency": f"{quantiles[18]:.2f} s"}
     rows |= {
-        "memory at the start": f"{record.megabytes[0][1]:.0f} MB",
+        "memory at the start": f"{record.megabytes[0][2]:.0f} MB",
         "after a quarter": f"{warm:.0f} MB",
         "half, three quarters": f"{half:.0f} MB, {late:.0f} MB",
         "at the end": f"{last:.0f} MB",
@@ -161,6 +189,7 @@ def report(record: Record, options: argparse.Namespace) -> float:
     }
     for name, value in rows.items():
         print(f"{name:<24} {value}")
+    print_memory(record)
     for failure in record.failures[:10]:
         print(f"failed: {failure}")
     return last - warm
@@ -168,8 +197,16 @@ def report(record: Record, options: argparse.Namespace) -> float:
 
 def memory_at(record: Record, seconds: float) -> float:
     """Median of the ten readings up to a moment: it goes up and down with every request."""
-    readings = [size for moment, size in record.megabytes if moment <= seconds] or [record.megabytes[0][1]]
+    readings = [size for moment, _, size in record.megabytes if moment <= seconds] or [record.megabytes[0][2]]
     return statistics.median(readings[-10:])
+
+
+def print_memory(record: Record) -> None:
+    """Print the memory at each tenth of the time."""
+    print("seconds  requests  memory")
+    for tenth in range(11):
+        moment, num_answered, _ = record.megabytes[tenth * (len(record.megabytes) - 1) // 10]
+        print(f"{moment:7.0f}  {num_answered:8}  {memory_at(record, moment):.0f} MB", flush=True)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ from typing import Any
 
 # As the default of an option: it must be given.
 REQUIRED: Any = MISSING
+# Longest story of commands and demo, unless their options say otherwise: far beyond any of the corpus.
+MAX_SENTENCES, MAX_SENTENCE_LENGTH = 50, 500
 
 
 def option(

@@ -9,7 +9,7 @@ ending if a word of it came from that triple. Attention is something else: where
 
 The *effect* of a triple or a sentence is log p(ending | story) - log p(ending | story without it), in nats; its
 exponential is the factor by which the ending is less likely. Both are None if the ending can't be written any more,
-because a word that it copies is gone. Parts are removed by masks, all in one batch: a masked triple or sentence is as
+because a word that it copies is gone. Parts are removed by masks, many in one batch: a masked triple or sentence is as
 good as none.
 """
 
@@ -28,8 +28,8 @@ from .text_processing import normalize_text, split_sentences, split_words, truec
 
 # Smaller shares of a word's probability are no evidence.
 MIN_SHARE = 0.01
-# Rows that are computed at a time.
-_MAX_ROWS = 64
+# Rows that are computed at a time, and their words, padding included: long stories must not take all memory.
+_MAX_ROWS, _MAX_WORDS = 64, 8192
 # math.exp overflows at 710.
 _MAX_EXPONENT = 700
 
@@ -199,38 +199,43 @@ def removal_effects(
         triples: Masks [K, L, N], true at what is removed together.
         sentences: Numbers, from 0, of sentences; the story must have others.
     """
-    rows = [{"triple_mask": story["triple_mask"][0] * ~removed.to(model.device)} for removed in triples]
-    rows += [{"attention_mask": _without_row(story["attention_mask"][0], number)} for number in sentences]
-    if not rows:
+    rows: list[torch.Tensor | int | None] = [None, *triples, *sentences]
+    if len(rows) == 1:
         return [], []
-    as_given, *changed = _log_probabilities(model, story, ending_ids, [{}, *rows])
+    as_given, *changed = _log_probabilities(model, story, ending_ids, rows)
     effects = [_effect(as_given - value) for value in changed]
     return effects[: len(triples)], effects[len(triples) :]
-
-
-def _without_row(mask: torch.Tensor, number: int) -> torch.Tensor:
-    mask = mask.clone()
-    mask[number] = 0
-    return mask
 
 
 def _log_probabilities(
     model: PreTrainedModel,
     story: Mapping[str, torch.Tensor],
     ending_ids: Sequence[int],
-    rows: Sequence[Mapping[str, torch.Tensor]],
+    rows: Sequence[torch.Tensor | int | None],
 ) -> list[float]:
-    """Log probability of the ending with the story's tensors changed as each row says."""
+    """Log probability of the ending without what each row removes: triples, a sentence, or nothing."""
     labels = torch.tensor([list(ending_ids)], device=model.device)
     word_ids = model.prepare_decoder_input_ids_from_labels(labels)
+    num_rows = max(1, min(_MAX_ROWS, _MAX_WORDS // story["input_ids"].numel()))
     found: list[float] = []
-    for start in range(0, len(rows), _MAX_ROWS):
-        chunk = rows[start : start + _MAX_ROWS]
-        batch = {name: torch.stack([row.get(name, tensor[0]) for row in chunk]) for name, tensor in story.items()}
+    for start in range(0, len(rows), num_rows):
+        chunk = [_without(story, removed) for removed in rows[start : start + num_rows]]
+        batch = {name: torch.stack([row[name] for row in chunk]) for name in story}
         logits = model(**batch, decoder_input_ids=word_ids.expand(len(chunk), -1), use_cache=False).logits
         index = labels.unsqueeze(2).expand(len(chunk), -1, -1)
         found += logits.double().log_softmax(dim=-1).gather(2, index).sum(dim=(1, 2)).tolist()
     return found
+
+
+def _without(story: Mapping[str, torch.Tensor], removed: torch.Tensor | int | None) -> dict[str, torch.Tensor]:
+    """The story's tensors, without the batch, with masks that hide what is removed."""
+    row = {name: tensor[0] for name, tensor in story.items()}
+    if isinstance(removed, int):
+        row["attention_mask"] = row["attention_mask"].clone()
+        row["attention_mask"][removed] = 0
+    elif removed is not None:
+        row["triple_mask"] = row["triple_mask"] * ~removed.to(row["triple_mask"].device)
+    return row
 
 
 def _effect(nats: float) -> Effect:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..demo.options import DemoOptions
 from ..explanation.options import ExplainOptions, parse_triples
-from ..options import check_at_least, check_finite_numbers, option
+from ..options import MAX_SENTENCE_LENGTH, MAX_SENTENCES, check_at_least, check_finite_numbers, option
 from ..processes import map_in_processes
 from .printing import print_endings, print_json, print_line, print_page
 
@@ -40,8 +40,8 @@ class GenerateOptions:
         None, "Weight of these triples, in nats; default: as strong as the model's strongest."
     )
     evidence_top_k: int = option(3, "Show the effects of the k triples with the highest shares for each ending.")
-    max_sentences: int = option(50, "Refuse stories with more sentences.")
-    max_sentence_length: int = option(500, "Refuse sentences with more words.")
+    max_sentences: int = option(MAX_SENTENCES, "Refuse stories with more sentences.")
+    max_sentence_length: int = option(MAX_SENTENCE_LENGTH, "Refuse sentences with more words.")
     json: bool = option(False, "Print JSON.")
 
     def __post_init__(self) -> None:
@@ -160,7 +160,12 @@ def demo(options: DemoOptions) -> None:
         print_line(f"Written. To push it: hf upload OWNER/NAME {options.space_dir} --repo-type space")
         return
     page, address = launch_demo(
-        options.models, host=options.host, port=options.port, share=options.share, open_browser=options.open_browser
+        options.models,
+        host=options.host,
+        port=options.port,
+        share=options.share,
+        open_browser=options.open_browser,
+        limits=options.limits,
     )
     print_line(f"Story endings at {address} (Ctrl+C stops)")
     page.block_thread()

@@ -7,7 +7,7 @@ from ..lazy import lazy_exports
 if TYPE_CHECKING:
     from .app import build_demo, launch_demo
     from .generator import EndingGenerator, GeneratedEndings
-    from .options import DemoOptions
+    from .options import DemoOptions, StoryLimits
     from .requests import EndingRequest, UserTriple
     from .space import write_space
 
@@ -18,6 +18,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "EndingGenerator": ".generator",
         "EndingRequest": ".requests",
         "GeneratedEndings": ".generator",
+        "StoryLimits": ".options",
         "UserTriple": ".requests",
         "build_demo": ".app",
         "launch_demo": ".app",

@@ -14,7 +14,8 @@ from transformers.utils.logging import disable_progress_bar
 from ..pretrained import use_threads_of_one_story
 from .generator import EndingGenerator
 from .handlers import DemoHandlers, import_gradio
-from .limits import CACHE_SECONDS, MAX_QUEUE, LimitRequests
+from .limits import CACHE_SECONDS, MAX_QUEUE, LimitRequests, max_body_bytes
+from .options import DEFAULT_LIMITS, StoryLimits
 from .rendering import clues_html, ignore_missing_glyphs
 from .requests import (
     MAX_ENDINGS,
@@ -59,6 +60,7 @@ def launch_demo(
     port: int | None = None,
     share: bool | None = None,
     open_browser: bool = False,
+    limits: StoryLimits = DEFAULT_LIMITS,
 ) -> tuple[Any, str]:
     """
     Start the demo in the background.
@@ -70,12 +72,13 @@ def launch_demo(
         share: Whether to serve a public address through a tunnel of Gradio's servers; default: only where nothing else
             works, as in Colab.
         open_browser: Whether to open the page in a browser.
+        limits: Longest story that is taken.
 
     Returns:
         The Gradio `Blocks`, whose `block_thread()` waits for Ctrl+C, and the address.
     """
     use_threads_of_one_story()
-    demo = build_demo(models)
+    demo = build_demo(models, limits)
     disable_progress_bar()
     ignore_missing_glyphs()
     try:
@@ -86,7 +89,7 @@ def launch_demo(
             inbrowser=open_browser,
             prevent_thread_lock=True,
             quiet=True,
-            **_launch_settings(),
+            **_launch_settings(limits),
         )
     except OSError as error:
         if port is None or "empty port" not in str(error):
@@ -105,7 +108,7 @@ def _warm_up(generator: EndingGenerator) -> None:
         clues_html(generated.endings[0])
 
 
-def _launch_settings() -> dict[str, Any]:
+def _launch_settings(limits: StoryLimits) -> dict[str, Any]:
     """Return theme, style and keys; nothing is fetched from elsewhere or recorded."""
     gradio, middleware = import_gradio(), importlib.import_module("starlette.middleware")
     # Fonts of the visitor's machine: nothing to fetch. Greys with enough contrast.
@@ -128,23 +131,24 @@ def _launch_settings() -> dict[str, Any]:
         "ssr_mode": False,
         "state_session_capacity": _MAX_PAGES,
         "max_file_size": 1,
-        "app_kwargs": {"middleware": [middleware.Middleware(LimitRequests)]},
+        "app_kwargs": {"middleware": [middleware.Middleware(LimitRequests, max_body_bytes=max_body_bytes(limits))]},
     }
 
 
-def build_demo(models: Sequence[str] = ()) -> Any:
+def build_demo(models: Sequence[str] = (), limits: StoryLimits = DEFAULT_LIMITS) -> Any:
     """
     Build the page without starting it.
 
     Args:
         models: Model directories or Hub names; default: the model that comes with the package.
+        limits: Longest story that is taken.
 
     Returns:
         Gradio `Blocks`.
     """
     gradio = import_gradio()
     generator = EndingGenerator(models)
-    handlers = DemoHandlers(generator)
+    handlers = DemoHandlers(generator, limits)
     with gradio.Blocks(title=_TITLE, analytics_enabled=False, delete_cache=CACHE_SECONDS) as demo:
         gradio.HTML(_HEADER, elem_id="header", apply_default_css=False)
         # On a phone they stand below each other in this order: the ending right below the button.

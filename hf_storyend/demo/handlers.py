@@ -11,6 +11,7 @@ from typing import Any
 
 from ..explanation.result import EndingWord, Explanation
 from .generator import EndingGenerator
+from .options import DEFAULT_LIMITS, StoryLimits
 from .rendering import (
     attention_html,
     clues_html,
@@ -21,7 +22,13 @@ from .rendering import (
     page_html,
     word_table_html,
 )
-from .requests import Decoding, EndingRequest, parse_story, parse_triple, parse_triples
+from .requests import (
+    Decoding,
+    EndingRequest,
+    parse_story,
+    parse_triple,
+    parse_triples,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -46,10 +53,12 @@ class DemoHandlers:
 
     Args:
         generator: Generates the endings.
+        limits: Longest story that is taken.
     """
 
-    def __init__(self, generator: EndingGenerator):
+    def __init__(self, generator: EndingGenerator, limits: StoryLimits = DEFAULT_LIMITS):
         self._generator = generator
+        self._limits = limits
         self._gradio = import_gradio()
 
     def generate(
@@ -66,13 +75,14 @@ class DemoHandlers:
         try:
             request = EndingRequest(
                 system,
-                parse_story(story),
+                parse_story(story, self._limits),
                 parse_triples(triples or ""),
                 decoding,
                 # Greedy decoding gives one ending, whatever the slider says.
                 1 if decoding == "greedy" else num_endings,
                 temperature,
                 seed,
+                self._limits,
             )
             generated = self._generator.generate(request)
             choices = [(ending_text(explanation), number) for number, explanation in enumerate(generated.endings)]
@@ -120,12 +130,13 @@ class DemoHandlers:
             rows = enumerate(triples or (), start=1)
             request = EndingRequest(
                 self._generator.systems[0] if system is None else system,
-                parse_story(story),
+                parse_story(story, self._limits),
                 tuple(parse_triple(row, parts) for row, parts in rows),
                 decoding,  # type: ignore[arg-type]  # checked by the request
                 num_endings,
                 temperature,
                 seed,
+                self._limits,
             )
             return [_as_dict(explanation) for explanation in self._generator.generate(request).endings]
         except Exception as error:

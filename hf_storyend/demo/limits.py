@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
+from .options import StoryLimits
+
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
-# The longest story and all triples, with the page's other values, take a third of it.
+# Of a request, unless longer stories are allowed.
 MAX_BODY_BYTES = 64 * 1024
 # Requests that wait for their turn; others are told to come back.
 MAX_QUEUE = 128
 # Gradio's temporary files: how often they are looked at, and how old they get, in seconds.
 CACHE_SECONDS = (600, 3600)
+
+
+def max_body_bytes(limits: StoryLimits) -> int:
+    """Bytes of a request: JSON takes 12 for a character of the longest story; the rest is for the other values."""
+    return max(MAX_BODY_BYTES, 16 * limits.max_characters)
 
 
 class LimitRequests:

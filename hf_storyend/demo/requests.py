@@ -6,13 +6,13 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from ..explanation.story import split_story
-from ..modeling.text_processing import normalize_text, split_words
+from ..explanation.story import check_story_size, split_story
+from ..modeling.text_processing import normalize_text
+from .options import DEFAULT_LIMITS, StoryLimits
 
 Decoding = Literal["greedy", "beam_search", "sampling"]
 DECODINGS: tuple[Decoding, ...] = get_args(Decoding)
-# Far beyond any story of the corpus; pictures of longer ones take too long to draw.
-MAX_CHARACTERS, MAX_SENTENCES, MAX_WORDS, MAX_TRIPLES, MAX_ENDINGS = 4000, 12, 50, 50, 8
+MAX_TRIPLES, MAX_TRIPLE_CHARACTERS, MAX_ENDINGS = 50, 4000, 8
 MIN_TEMPERATURE, MAX_TEMPERATURE, MAX_SEED = 0.1, 2.0, 2**31 - 1
 
 
@@ -43,6 +43,7 @@ class EndingRequest:
         decoding: `greedy`, `beam_search` or `sampling`.
         num_endings: Number of endings; 1 with greedy decoding.
         temperature, seed: Settings of sampling.
+        limits: Longest story that is taken.
     """
 
     system: str
@@ -52,9 +53,12 @@ class EndingRequest:
     num_endings: int = 1
     temperature: float = 0.7
     seed: int = 1
+    limits: StoryLimits = DEFAULT_LIMITS
 
     def __post_init__(self) -> None:
-        _check_sentences(self.sentences)
+        if not self.sentences:
+            raise ValueError("The story has no sentence: write one or two.")
+        check_story_size(self.sentences, self.limits.max_sentences, self.limits.max_sentence_length)
         if len(self.triples) > MAX_TRIPLES:
             raise ValueError(f"There are {len(self.triples)} triples; the demo takes at most {MAX_TRIPLES}.")
         if self.decoding not in DECODINGS:
@@ -68,9 +72,9 @@ class EndingRequest:
             raise ValueError(f"The temperature must be {allowed}; got {_quote(self.temperature)}.")
 
 
-def parse_story(text: Any) -> tuple[str, ...]:
+def parse_story(text: Any, limits: StoryLimits = DEFAULT_LIMITS) -> tuple[str, ...]:
     """Parse a story, one sentence a line or as running text, into sentences."""
-    text = _check_text("The story", text)
+    text = _check_text("The story", text, limits.max_characters, "shorten it, or raise `max_characters`")
     if not text.strip():
         raise ValueError("The story is empty: write a sentence or two.")
     if not any(character.isalnum() for character in text):
@@ -80,7 +84,7 @@ def parse_story(text: Any) -> tuple[str, ...]:
 
 def parse_triples(text: Any) -> tuple[UserTriple, ...]:
     """Parse triples, `head, relation, tail` on a line each."""
-    lines = _check_text("The list of triples", text).splitlines()
+    lines = _check_text("The list of triples", text, MAX_TRIPLE_CHARACTERS, "shorten it").splitlines()
     return tuple(parse_triple(row, line.split(",")) for row, line in enumerate(lines, start=1) if line.strip())
 
 
@@ -95,23 +99,14 @@ def parse_triple(row: int, parts: Any) -> UserTriple:
     return UserTriple(row, *cleaned)
 
 
-def _check_text(name: str, text: Any) -> str:
+def _check_text(name: str, text: Any, max_characters: int, remedy: str) -> str:
     if not isinstance(text, str):
         raise ValueError(f"{name} must be text; got {_quote(text)}.")
-    if len(text) > MAX_CHARACTERS:
-        raise ValueError(f"{name} has {len(text):,} characters; the demo takes at most {MAX_CHARACTERS:,}.")
+    if len(text) > max_characters:
+        raise ValueError(f"{name} has {len(text):,} characters, more than {max_characters:,}: {remedy}.")
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise ValueError(f"{name} has half a character (a lone surrogate), which no file or page can hold.")
     return normalize_text(text)
-
-
-def _check_sentences(sentences: tuple[str, ...]) -> None:
-    if not 1 <= len(sentences) <= MAX_SENTENCES:
-        raise ValueError(f"The story has {len(sentences)} sentences; the demo takes 1 to {MAX_SENTENCES}.")
-    for number, sentence in enumerate(sentences, start=1):
-        num_words = len(split_words(normalize_text(sentence)))
-        if not 1 <= num_words <= MAX_WORDS:
-            raise ValueError(f"Sentence {number} has {num_words} words; the demo takes 1 to {MAX_WORDS}.")
 
 
 def _check_whole_number(name: str, value: Any, minimum: int, maximum: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from ..options import check_at_least, option
+from ..options import MAX_SENTENCE_LENGTH, MAX_SENTENCES, check_at_least, option
 
 Format = Literal["json", "md", "html", "svg", "png"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -38,8 +38,8 @@ class ExplainOptions:
     without_sentence: int | None = option(None, "Remove the sentence with this number, from 1, and compare.")
     num_beams: int | None = option(None, "Beams; default: the model's own setting.")
     attention_top_k: int = option(3, "Show the words and triples with the k highest shares and weights.")
-    max_sentences: int = option(50, "Refuse stories with more sentences.")
-    max_sentence_length: int = option(500, "Refuse sentences with more words.")
+    max_sentences: int = option(MAX_SENTENCES, "Refuse stories with more sentences.")
+    max_sentence_length: int = option(MAX_SENTENCE_LENGTH, "Refuse sentences with more words.")
     json: bool = option(False, "Print JSON instead of tables.")
 
     def __post_init__(self) -> None:

@@ -62,7 +62,7 @@ def reads_triples(model: IncrementalEncoderForEndingGeneration) -> bool:
     return model.config.knowledge is not None or model.config.tail_pointer
 
 
-def check_story_size(story: str, max_sentences: int, max_sentence_length: int) -> None:
+def check_story_size(story: str | Sequence[str], max_sentences: int, max_sentence_length: int) -> None:
     """Refuse stories that would take all time and memory; the arguments are options of commands, which errors name."""
     sentences = split_story(story)
     if len(sentences) > max_sentences:

@@ -340,6 +340,10 @@ def _weight_files(folder: Path) -> list[str]:
             f"{folder / _WEIGHTS_INDEX} must name files such as model-00001-of-00002.safetensors beside it in "
             f"`weight_map`; got {', '.join(foreign) or 'none'}."
         )
+    if (folder / _WEIGHTS).is_file() and _WEIGHTS not in names:
+        raise ValueError(
+            f"{folder} has {_WEIGHTS} and {_WEIGHTS_INDEX} beside each other: delete the one that is not the model."
+        )
     return [_WEIGHTS_INDEX, *names]
 
 

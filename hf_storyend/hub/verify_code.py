@@ -27,6 +27,8 @@ _FOLLOWED = (
     *("auto_map", "custom_pipelines", "custom_generate", "kernel_config", "quantization_config"),
     *("configuration_files", "fast_tokenizer_files", "transformers_weights", "base_model_name_or_path"),
 )
+# Files that the package never writes and that name a model to load, or code, in ways of their own.
+_FOREIGN_FILES = ("adapter_config.json",)
 # Attention and experts may be kernels on the Hub; these are built in.
 _BUILT_IN = (None, "eager", "sdpa", "fused")
 
@@ -81,7 +83,9 @@ def check_code(model: str | Path, revision: str | None = None, api: HfApi | None
     config = folder / "config.json"
     if not config.is_file():
         raise ValueError(f"`{model}` is no model: it has no config.json.")
-    check = compare_code(_files_in(folder))
+    files, unreadable = _files_in(folder)
+    check = compare_code(files)
+    check.foreign += unreadable
     check.library_versions, check.revision = _library_versions(config), commit
     return check
 
@@ -108,6 +112,8 @@ def _compare_settings(check: CodeCheck, files: dict[str, Path]) -> None:
         found = _followed_settings(_read_json(files[file])) if file in files else {}
         check.missing += [_named(file, setting) for setting in written if setting not in found]
     for file, path in sorted(files.items()):
+        if path.name in _FOREIGN_FILES:
+            check.foreign.append(file)
         written = _written_settings().get(path.name, {})
         for setting, value in _followed_settings(_read_json(path)).items():
             if setting not in written:
@@ -137,7 +143,7 @@ def _followed_settings(content: Any) -> dict[str, Any]:
         prefix, value = waiting.pop()
         entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
         for key, entry in entries:
-            is_kernel = str(key).endswith("_implementation") and entry not in _BUILT_IN
+            is_kernel = "_implementation" in str(key) and entry not in _BUILT_IN
             if (key in _FOLLOWED and entry) or is_kernel:
                 found[f"{prefix}{key}"] = entry
             else:
@@ -149,20 +155,31 @@ def _named(file: str, setting: str) -> str:
     return f"{file}: `{setting}`"
 
 
-def _files_in(folder: Path) -> dict[str, Path]:
-    """Return all files by their paths, behind links too, as transformers would open them."""
+def _files_in(folder: Path) -> tuple[dict[str, Path], list[str]]:
+    """
+    Return all files by their paths, as transformers would open them, and what can't be looked at: links to folders
+    elsewhere, which may be of any size, links to nothing, pipes.
+    """
     found: dict[str, Path] = {}
-    seen: set[str] = set()
+    unreadable: list[str] = []
+    seen, home = set(), folder.resolve()
     for root, folders, names in os.walk(folder, followlinks=True):
-        seen.add(os.path.realpath(root))
-        folders[:] = [name for name in folders if os.path.realpath(os.path.join(root, name)) not in seen]
-        paths = [Path(root) / name for name in names]
-        found |= {path.relative_to(folder).as_posix(): path for path in paths}
-    return found
+        seen.add(Path(root).resolve())
+        paths = {name: Path(root, name).resolve() for name in folders}
+        outside = [name for name, path in paths.items() if not path.is_relative_to(home)]
+        unreadable += [Path(root, name).relative_to(folder).as_posix() for name in outside]
+        folders[:] = [name for name in folders if name not in outside and paths[name] not in seen]
+        for path in (Path(root, name) for name in names):
+            name = path.relative_to(folder).as_posix()
+            if path.is_file():
+                found[name] = path
+            else:
+                unreadable.append(name)
+    return found, unreadable
 
 
 def _is_code(name: str) -> bool:
-    return name.lower().endswith((".py", ".pyc", ".so", ".pyd"))
+    return name.lower().endswith((".py", ".pyw", ".pyc", ".so", ".pyd"))
 
 
 def _is_settings(name: str) -> bool:

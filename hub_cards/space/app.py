@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
-from hf_storyend.demo import launch_demo
+from hf_storyend.demo import StoryLimits, launch_demo
 
 HERE = Path(__file__).resolve().parent
 # A model a line: a directory of this repository, or a Hub name. Without the file, the package's own model.
 MODEL_LIST = HERE / "models.txt"
+# Far beyond any story of the corpus. Visitors wait for each other: the longest story takes seconds, not minutes.
+LIMITS = StoryLimits(max_sentences=12, max_sentence_length=50)
 
 
 def listed_models() -> list[str]:
@@ -16,5 +18,5 @@ def listed_models() -> list[str]:
 
 
 if __name__ == "__main__":
-    page, _ = launch_demo(listed_models())
+    page, _ = launch_demo(listed_models(), limits=LIMITS)
     page.block_thread()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import sys
+import time
 import urllib.parse
 from pathlib import Path
 
@@ -16,9 +17,12 @@ from demo.demo_server import free_port, running  # noqa: E402
 
 from hf_storyend.demo.app import build_demo  # noqa: E402
 from hf_storyend.demo.generator import EndingGenerator  # noqa: E402
-from hf_storyend.demo.limits import CACHE_SECONDS, MAX_BODY_BYTES, MAX_QUEUE  # noqa: E402
-from hf_storyend.demo.requests import MAX_CHARACTERS, EndingRequest, parse_story  # noqa: E402
+from hf_storyend.demo.limits import CACHE_SECONDS, MAX_BODY_BYTES, MAX_QUEUE, max_body_bytes  # noqa: E402
+from hf_storyend.demo.options import DemoOptions, StoryLimits  # noqa: E402
+from hf_storyend.demo.requests import EndingRequest, parse_story  # noqa: E402
 
+# A little more than half an hour.
+NUM_REQUESTS, WATCHED_SECONDS = 2000, 1860
 STORY = "Anna put a cake in the oven. The cake in the oven was burnt."
 
 
@@ -80,8 +84,31 @@ def test_bodies_of_unknown_length_are_limited(server):
     assert status == 413
 
 
-def test_the_longest_story_fits():
-    assert len(call("\U0001f600" * MAX_CHARACTERS)) < MAX_BODY_BYTES
+@pytest.mark.parametrize("limits", [StoryLimits(), StoryLimits(max_characters=100_000)])
+def test_the_longest_story_fits(limits):
+    assert len(call("\U0001f600" * limits.max_characters)) < max_body_bytes(limits)
+
+
+@pytest.mark.slow
+def test_options_raise_the_limits_of_stories(model_directory):
+    """The server takes what it refuses otherwise, bodies above the usual limit too."""
+    story = " ".join(["It rained."] * 7000)
+    port = free_port()
+    command = [sys.executable, "-m", "hf_storyend.cli.main", "demo", model_directory, "--no-open", "--port", str(port)]
+    with running([*command, "--max_sentences", "54", "--max_characters", "80000"], port) as server:
+        from gradio_client import Client
+
+        client = Client(server.address, verbose=False, httpx_kwargs={"timeout": 600})
+        assert client.predict("It rained. " * 54, api_name="/endings")
+        with pytest.raises(Exception, match="55 sentences, more than 54: shorten it, or raise `max_sentences`."):
+            client.predict("It rained. " * 55, api_name="/endings")
+        status, _ = post(server, "/gradio_api/call/endings", call(story), {"Content-Type": "application/json"})
+        assert len(story) > MAX_BODY_BYTES and status == 200
+
+
+def test_a_space_has_limits_of_its_own(tmp_path):
+    with pytest.raises(ValueError, match="Limits of stories are not for `space`: change `LIMITS` in its app.py."):
+        DemoOptions(space_dir=str(tmp_path / "space"), max_sentences=20)
 
 
 def test_the_queue_and_the_files_are_bounded(model_directory):
@@ -98,15 +125,20 @@ def memory_of(process) -> int:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").is_file(), reason="Linux tells how much memory a process has.")
-def test_memory_is_flat_over_two_thousand_requests(server):
+def test_memory_is_flat_over_two_thousand_requests_and_half_an_hour(server):
+    """Requests are spread over the time: caches that are cleaned by the clock are cleaned often enough, too."""
     from gradio_client import Client
 
     client = Client(server.address, verbose=False, httpx_kwargs={"timeout": 600})
     seen = []
-    for number in range(2000):
+    start = time.monotonic()
+    for number in range(NUM_REQUESTS):
+        # No request comes before its time; a slow machine only takes longer.
+        time.sleep(max(0.0, start + number * WATCHED_SECONDS / NUM_REQUESTS - time.monotonic()))
         client.predict(f"{STORY} It was number {number}.", api_name="/endings")
         if number % 250 == 249:
             seen.append(memory_of(server.process))
+            sys.stdout.write(f"{number + 1} requests, {time.monotonic() - start:.0f} s: {seen[-1]} kB\n")
     # The first quarter fills caches.
     assert max(seen[2:]) - seen[1] < 25_000, seen
 

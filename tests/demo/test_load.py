@@ -29,6 +29,15 @@ def test_every_request_is_answered(model_directory):
 
 
 @pytest.mark.slow
+def test_requests_spread_over_the_time(model_directory):
+    done = put_under_load(model_directory, "--max-growth", "1000", "--requests", "5")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^answered +5$", done.stdout, re.MULTILINE)
+    seconds, requests, memory = zip(*re.findall(r"^ *(\d+) +(\d+) +(\d+) MB$", done.stdout, re.MULTILINE), strict=True)
+    assert len(seconds) == 11 and int(seconds[-1]) >= 3 and requests[-1] == "5" and min(map(int, memory)) > 0
+
+
+@pytest.mark.slow
 def test_memory_beyond_the_bound_is_a_failure(model_directory):
     done = put_under_load(model_directory, "--max-growth", "-10000")
     assert done.returncode == 1 and "(at most -10000)" in done.stdout

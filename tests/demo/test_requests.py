@@ -6,7 +6,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from hf_storyend.demo.requests import EndingRequest, UserTriple, parse_story, parse_triple, parse_triples
+from hf_storyend.demo.options import StoryLimits
+from hf_storyend.demo.requests import (
+    EndingRequest,
+    UserTriple,
+    parse_story,
+    parse_triple,
+    parse_triples,
+)
 
 SENTENCES = ("Anna had a cake.",)
 
@@ -25,7 +32,7 @@ def test_a_story_is_one_sentence_a_line_or_running_text():
         (" \n\t", "The story is empty"),
         ("\u200b\u202e", "The story is empty"),
         ("... !! 🎂", "The story has no words: `... !! 🎂`"),
-        ("a" * 4001, "The story has 4,001 characters"),
+        ("a" * 4001, "The story has 4,001 characters, more than 4,000: shorten it, or raise `max_characters`."),
         ("Anna \ud800.", "half a character"),
         (None, "The story must be text; got nothing"),
         (["Anna"], "The story must be text"),
@@ -37,10 +44,22 @@ def test_invalid_stories(story, problem):
 
 
 def test_stories_that_are_too_long():
-    with pytest.raises(ValueError, match="The story has 13 sentences; the demo takes 1 to 12"):
-        EndingRequest("s", parse_story("It rained. " * 13))
-    with pytest.raises(ValueError, match="Sentence 2 has 52 words; the demo takes 1 to 50"):
-        EndingRequest("s", parse_story("It rained.\n" + "very " * 51 + "hard"))
+    """In the words of the commands."""
+    with pytest.raises(ValueError, match="51 sentences, more than 50: shorten it, or raise `max_sentences`."):
+        EndingRequest("s", parse_story("It rained. " * 51))
+    problem = "Sentence 2 of the story has 501 words, more than 500: shorten it, or raise `max_sentence_length`."
+    with pytest.raises(ValueError, match=problem):
+        EndingRequest("s", parse_story("It rained.\n" + "very " * 500 + "hard"))
+    with pytest.raises(ValueError, match="no sentence"):
+        EndingRequest("s", ())
+
+
+def test_longer_stories_where_the_options_allow_them():
+    limits = StoryLimits(max_sentences=400, max_sentence_length=600, max_characters=10_000)
+    story = "It rained. " * 399 + "very " * 599 + "hard"
+    assert len(EndingRequest("s", parse_story(story, limits), limits=limits).sentences) == 400
+    with pytest.raises(ValueError, match="401 sentences, more than 400"):
+        EndingRequest("s", parse_story("It rained. " + story, limits), limits=limits)
 
 
 def test_triples_keep_the_row_they_were_given_in():

@@ -11,7 +11,7 @@ import torch
 from hf_storyend import KnowledgeTable
 from hf_storyend.explanation import Effect, effects, explain
 from hf_storyend.explanation.wording import effect_text
-from hf_storyend.modeling.evidence import _MAX_ROWS, removal_effects
+from hf_storyend.modeling.evidence import _MAX_ROWS, _MAX_WORDS, removal_effects
 from hf_storyend.systems import SYSTEMS
 from hf_storyend.triple_tensors import remove_triples
 
@@ -90,6 +90,17 @@ def test_more_parts_than_fit_a_batch(make_system, tokenizer, story):
     found, _ = removal_effects(model, inputs, [5, 6, tokenizer.eos_token_id], masks)
     assert len(found) == len(masks) and {abs(one["effect"]) < 1e-9 for one in found[:-1]} == {True}
     assert abs(found[-1]["effect"]) > 1e-9
+
+
+def test_parts_of_long_stories_are_removed_few_at_a_time(make_system, tokenizer):
+    """Memory does not grow with the square of the number of sentences."""
+    model, sizes = make_system("ie-msa-ga"), []
+    model.register_forward_pre_hook(
+        lambda _, __, inputs: sizes.append(inputs["input_ids"].numel()) if "input_ids" in inputs else None,
+        with_kwargs=True,
+    )
+    measured = effects(model, tokenizer, ["The cake in the oven was burnt " + "again " * 100] * 40, ENDING)
+    assert len(measured.sentences) == 40 and len(sizes) > 20 and max(sizes) <= _MAX_WORDS
 
 
 def test_triples_of_the_call(make_system, tokenizer, story):

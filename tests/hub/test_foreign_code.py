@@ -85,7 +85,59 @@ def code_behind_a_link(folder: Path) -> str:
     elsewhere.mkdir()
     (elsewhere / "mine.py").write_text(FOREIGN)
     (folder / "linked").symlink_to(elsewhere)
-    return "linked/mine.py"
+    return "linked"
+
+
+def everything_behind_a_link(folder: Path) -> str:
+    (folder / "linked").symlink_to("/")
+    return "linked"
+
+
+def link_to_nothing_yet(folder: Path) -> str:
+    (folder / "generation_config.json").unlink()
+    (folder / "generation_config.json").symlink_to(folder.parent / "later.json")
+    return "generation_config.json"
+
+
+def pipe(folder: Path) -> str:
+    """Whoever writes to it decides later what is read."""
+    os.mkfifo(folder / "processor_config.json")
+    return "processor_config.json"
+
+
+def kernel_by_an_inner_name(folder: Path) -> str:
+    edit(folder / "config.json", _attn_implementation_internal="ann/kernel")
+    return "config.json: `_attn_implementation_internal`"
+
+
+def adapter_without_a_base(folder: Path) -> str:
+    (folder / "adapter_config.json").write_text(json.dumps({"auto_mapping": {"parent_library": "foreign"}}))
+    return "adapter_config.json"
+
+
+def list_of_classes(folder: Path) -> str:
+    config = json.loads((folder / "config.json").read_text())
+    config["auto_map"]["AutoModel"] = [config["auto_map"]["AutoModel"], "ann/other--a.B"]
+    edit(folder / "config.json", **config)
+    return "config.json: `auto_map`"
+
+
+def custom_generate_in_a_sub_folder(folder: Path) -> str:
+    (folder / "best" / "custom_generate").mkdir(parents=True)
+    (folder / "best" / "custom_generate" / "generate.py").write_text(FOREIGN)
+    return "best/custom_generate/generate.py"
+
+
+def unicode_names(folder: Path) -> str:
+    """Looks like a file of ours: its o is Cyrillic."""
+    (folder / "l\u043esses.py").write_text(FOREIGN)
+    return "l\u043esses.py"
+
+
+def compiled_code(folder: Path) -> str:
+    (folder / "__pycache__").mkdir()
+    (folder / "__pycache__" / "losses.cpython-311.pyc").write_bytes(b"foreign")
+    return "__pycache__/losses.cpython-311.pyc"
 
 
 ATTACKS = [
@@ -99,11 +151,18 @@ ATTACKS = [
     another_configuration_file,
     nested_settings,
     settings_in_a_sub_folder,
-    code_behind_a_link,
+    kernel_by_an_inner_name,
+    adapter_without_a_base,
+    list_of_classes,
+    custom_generate_in_a_sub_folder,
+    unicode_names,
+    compiled_code,
 ]
+# The Hub has none of these.
+LOCAL_ATTACKS = [code_behind_a_link, everything_behind_a_link, link_to_nothing_yet, pipe]
 
 
-@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.__name__)
+@pytest.mark.parametrize("attack", ATTACKS + LOCAL_ATTACKS, ids=lambda attack: attack.__name__)
 def test_foreign_code_is_found(folder, attack):
     assert check_code(folder).is_identical
     name = attack(folder)
@@ -111,7 +170,7 @@ def test_foreign_code_is_found(folder, attack):
     assert not check.is_identical and name in check.different + check.foreign
 
 
-@pytest.mark.parametrize("attack", [attack for attack in ATTACKS if attack is not code_behind_a_link])
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.__name__)
 def test_foreign_code_on_the_hub_is_found(hub, api, folder, attack):
     push(folder, REPO, api=api)
     attack(folder)

@@ -183,6 +183,7 @@ def test_an_incomplete_directory_is_refused_by_name(hub, api, folder, name):
 
 
 def test_shards_must_be_complete(hub, api, folder):
+    (folder / "model.safetensors").rename(folder / "model-1.safetensors")
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": "model-2.safetensors"}}))
     with pytest.raises(ValueError, match=r"model-2\.safetensors"):
         push(folder, REPO, api=api)

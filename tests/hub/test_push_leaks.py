@@ -1,6 +1,7 @@
 """A push takes nothing from outside the model directory, whatever the directory's author put there."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -81,7 +82,33 @@ def code_above(folder: Path, secret: Path) -> None:
     (folder / "config.json").write_text(json.dumps(config))
 
 
+def import_from_above(folder: Path, secret: Path) -> None:
+    (secret.parent / "secret.py").write_text(f"# {SECRET}")
+    path = folder / "losses.py"
+    path.write_text(path.read_text() + "\n\nif False:\n    from ./../home/secret import key\n")
+
+
+def link_code(folder: Path, secret: Path) -> None:
+    replace_by_link(folder / "losses.py", secret)
+
+
+def link_of_a_link(folder: Path, secret: Path) -> None:
+    (folder / "notes.md").symlink_to(secret)
+    (folder / "README.md").unlink(missing_ok=True)
+    (folder / "README.md").symlink_to("notes.md")
+
+
+def cache_that_is_none(folder: Path, secret: Path) -> None:
+    """Looks like a snapshot of the Hub's cache, whose blobs are somebody's home."""
+    (folder.parent / "blobs").symlink_to(secret.parent)
+    replace_by_link(folder / "README.md", folder.parent / "blobs" / secret.name)
+
+
 ATTACKS = [
+    import_from_above,
+    link_code,
+    link_of_a_link,
+    cache_that_is_none,
     link_card,
     link_results,
     link_the_folder_of_results,
@@ -101,6 +128,31 @@ def test_nothing_from_outside_is_pushed(hub, api, folder, secret, attack):
     with pytest.raises(ValueError, match="outside|beside"):
         push(folder, REPO, allow_changed_code=True, api=api)
     assert not hub.repos
+
+
+def test_a_cache_whose_blobs_are_elsewhere(hub, api, folder, secret, tmp_path):
+    snapshot = tmp_path / "cache" / "snapshots" / "abc"
+    shutil.copytree(folder, snapshot)
+    (tmp_path / "cache" / "blobs").symlink_to(secret.parent)
+    replace_by_link(snapshot / "README.md", tmp_path / "cache" / "blobs" / secret.name)
+    with pytest.raises(ValueError, match="outside"):
+        push(snapshot, REPO, api=api)
+    assert not hub.repos
+
+
+def test_shards_that_nobody_has_loaded(hub, api, folder):
+    """`from_pretrained` would take the one file, and a push the shards of the index."""
+    (folder / "model-1.safetensors").write_bytes(b"anything")
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": "model-1.safetensors"}}))
+    with pytest.raises(ValueError, match="has model.safetensors and model.safetensors.index.json"):
+        push(folder, REPO, api=api)
+    assert not hub.repos
+
+
+def test_a_directory_that_is_a_link_is_fine(hub, api, folder, tmp_path):
+    (tmp_path / "link").symlink_to(folder)
+    push(tmp_path / "link", REPO, api=api)
+    assert "model.safetensors" in pushed(hub)
 
 
 def test_a_link_within_the_directory_is_fine(hub, api, folder):

@@ -126,11 +126,11 @@ class Position:
     place: int
 
     def mutant(self) -> Mutant | None:
-        """The mutant, unless it is known to do the same as the original."""
+        """The mutant, unless it is no Python or known to do the same as the original."""
         code = read(self.file)
         mutated = mutate_code(code, get_operator(self.operator)(), self.place)
-        # `|` is most often found in annotations.
-        if "BitOr" in self.operator and _meaning(mutated) == _meaning(code):
+        # `|` is most often found in annotations; `**` in calls, where few operators can stand.
+        if not _is_python(mutated) or ("BitOr" in self.operator and _meaning(mutated) == _meaning(code)):
             return None
         mutant = _mutant(self.file, code, self.operator, mutated)
         return None if mutant.is_equivalent else mutant
@@ -157,6 +157,14 @@ def sample_mutants(files: Sequence[str], count: int | None, seed: int) -> list[M
 
 def read(file: str) -> str:
     return (ROOT / "modeling" / file).read_text(encoding="utf-8")
+
+
+def _is_python(code: str) -> bool:
+    try:
+        ast.parse(code)
+    except SyntaxError:
+        return False
+    return True
 
 
 @lru_cache

@@ -61,6 +61,11 @@ def test_sizes_that_the_file_can_not_hold(model, tmp_path, name, subfolder):
         IncrementalEncoderForEndingGeneration.from_pretrained(tmp_path, subfolder=subfolder)
 
 
+def test_layers_are_limited():
+    with pytest.raises(ValueError, match="`num_layers` must be at most 1000; got 3000000"):
+        IncrementalEncoderConfig(num_layers=3_000_000)
+
+
 def test_slots_for_words_of_the_story_are_limited():
     IncrementalEncoderConfig(num_copy_slots=65_536)
     with pytest.raises(ValueError, match="`num_copy_slots` must be at most 65536; got 100000000"):
@@ -81,6 +86,12 @@ def test_beams_that_the_memory_can_not_hold(model, tokenizer, allocations, where
         settings = {"generation_config": config}
     with pytest.raises(ValueError, match="`num_beams` 100,000 .* for 2 stories would need"):
         model.generate(**inputs, **settings)
+
+
+def test_endings_of_a_story_that_the_memory_can_not_hold(model, tokenizer, allocations):
+    inputs = tokenizer([STORY], return_tensors="pt")
+    with pytest.raises(ValueError, match="`num_return_sequences` 1,000,000 for 1 stories would need"):
+        model.generate(**inputs, do_sample=True, num_return_sequences=1_000_000)
 
 
 def test_the_memory_of_this_machine_is_known():

@@ -52,6 +52,18 @@ def test_a_run_deletes_its_leftovers_and_nothing_else(prepared, tmp_path):
         assert contents(tmp_path / "run").keys() == set(STRANGERS)
 
 
+def test_links_with_names_of_leftovers_lead_nowhere(prepared, tmp_path):
+    """Whoever can write to the directory chooses no other one to be emptied."""
+    options = small_options(prepared, tmp_path / "run")
+    with TrainingRun(options) as run:
+        run.save()
+    fill(tmp_path / "home", "work")
+    for name in LEFTOVERS:
+        (tmp_path / "run" / name).symlink_to(tmp_path / "home" / "work")
+    with TrainingRun(options):
+        assert contents(tmp_path / "home") == {"work": "years of it"}
+
+
 @pytest.mark.parametrize("name", ["thesis.tex", "config.json", ".hidden"])
 def test_prepare_replaces_only_what_it_has_written(tmp_path, name):
     output = tmp_path / "out"

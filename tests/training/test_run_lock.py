@@ -27,6 +27,9 @@ def test_the_lock_lasts_from_start_to_end(prepared, tmp_path):
     with TrainingRun(options) as run:
         with pytest.raises(ValueError, match=f"process {os.getpid()}"):
             TrainingRun(options)
+        (tmp_path / "other name").symlink_to(tmp_path / "run")
+        with pytest.raises(ValueError, match=f"process {os.getpid()}"):
+            TrainingRun(small_options(prepared, tmp_path / "other name"))
         run.save()
         with pytest.raises(ValueError, match=f"process {os.getpid()}"):
             TrainingRun(options)
