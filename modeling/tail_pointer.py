@@ -107,7 +107,7 @@ class TailPointer(nn.Module):
         """Offered words [B, R, F], with PADDING for those that the story has."""
         # One column more takes padding.
         words = inputs.word_ids.masked_fill(~inputs.word_mask, self.vocab_size).flatten(1)
-        stands_there = ids.new_zeros(len(ids), self.vocab_size + 1).scatter(1, words, 1)[:, :-1]
+        stands_there = ids.new_zeros(ids.shape[0], self.vocab_size + 1).scatter(1, words, 1)[:, :-1]
         offered = ids.clamp(min=0).flatten(1)
         return ids.masked_fill(stands_there.gather(1, offered).view_as(ids).bool(), PADDING)
 
