@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import nn
 from torch._higher_order_ops import scan
 
+from ..modeling import IncrementalEncoderConfig
 from ..modeling.modeling_incremental_encoder import (
     AttentionMemory,
     IncrementalEncoder,
@@ -49,8 +48,8 @@ class EncoderGraph(nn.Module):
         check_exportable(model)
         self.encoder = model.encoder
 
-    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, **inputs: torch.Tensor) -> dict[str, Any]:
-        story = _story_inputs(self.encoder.config, input_ids, attention_mask, inputs)
+    def forward(self, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        story = _story_inputs(self.encoder.config, inputs)
         word_ids, step_mask = self.encoder.prepend_start(story)
         sentences = [word_ids, step_mask, story.word_mask]
         if self.encoder.knowledge is not None:
@@ -130,25 +129,28 @@ class EncoderGraph(nn.Module):
 
 
 class DecoderStepGraph(nn.Module):
-    """One word further: logits of the next word [B, V + slots], and the state after the word that was read."""
+    """
+    One word further: from decoder_input_ids [B, 1] and what the encoder gave, the logits of the next word
+    [B, V + slots] and the state after the word that was read, which takes the place of `state_hidden` and `state_cell`.
+    """
 
     def __init__(self, model: IncrementalEncoderForEndingGeneration):
         super().__init__()
         check_exportable(model)
         self.model = model
 
-    def forward(
-        self, decoder_input_ids: torch.Tensor, hidden: torch.Tensor, cell: torch.Tensor, **encoded: torch.Tensor
-    ) -> dict[str, torch.Tensor]:
+    def forward(self, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        encoded = dict(inputs)
+        word_ids = encoded.pop("decoder_input_ids")
         story = StoryEncoderOutput(**encoded)
         if story.tail_ids is not None:
             # Where triples stood is not read, but is part of the memory.
             story.tail_positions = story.tail_ids[..., 0]
         step: RecurrenceOutput = self.model.encoder.decode(
-            decoder_input_ids, unstack_state(hidden, cell), story.memory, None, story.copy_memory
+            word_ids, story.state, story.memory, None, story.copy_memory
         )
         hidden, cell = stack_state(step.state)
-        return {"logits": self._logits(step.outputs, story)[:, 0], "next_hidden": hidden, "next_cell": cell}
+        return {"logits": self._logits(step.outputs, story)[:, 0], "next_state_hidden": hidden, "next_state_cell": cell}
 
     def _logits(self, outputs: torch.Tensor, story: StoryEncoderOutput) -> torch.Tensor:
         """As the model's logits, by one sum of exponentials a word: simpler operations, the same numbers."""
@@ -170,12 +172,18 @@ class DecoderStepGraph(nn.Module):
         return total[..., :num_words].log() + highest
 
 
-def _story_inputs(
-    config: Any, input_ids: torch.Tensor, attention_mask: torch.Tensor, inputs: dict[str, torch.Tensor]
-) -> StoryInputs:
+def input_names(config: IncrementalEncoderConfig) -> list[str]:
+    """Inputs of the encoder's graph: what the system reads, and nothing else."""
+    names = ["input_ids", "attention_mask"]
+    names += ["copy_ids"] if config.copy else []
+    names += ["triple_ids", "triple_mask"] if config.knowledge or config.tail_pointer else []
+    return names + (["triple_weights", "tail_form_ids"] if config.tail_pointer else [])
+
+
+def _story_inputs(config: IncrementalEncoderConfig, inputs: dict[str, torch.Tensor]) -> StoryInputs:
     """Inputs of a graph as the encoder takes them; a system that does not read triples has no such input."""
-    word_mask = attention_mask.to(torch.bool)
-    word_ids = input_ids.masked_fill(~word_mask, config.pad_token_id)
+    word_mask = inputs["attention_mask"].to(torch.bool)
+    word_ids = inputs["input_ids"].masked_fill(~word_mask, config.pad_token_id)
     triple_ids = inputs.get("triple_ids", word_ids[..., None, None].expand(-1, -1, -1, 1, 3))
     triple_mask = inputs.get("triple_mask", torch.zeros_like(triple_ids[..., 0])).to(torch.bool)
     forms = inputs.get("tail_form_ids", triple_ids[..., 2:])
