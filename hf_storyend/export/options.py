@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ..options import option
+from ..options import REQUIRED, option
 
 
-@dataclass
+@dataclass(frozen=True)
 class ExportOptions:
-    """What to export, and where to."""
+    """Options of `storyend export`: what, in which format and precision, and where to."""
 
-    output_dir: str = option(help="Directory of the exported files; it is created.")
-    model: str | None = option(None, "Model directory or Hub name; default: the model that comes with the package.")
+    output_dir: str = option(REQUIRED, "Directory of the exported files; created if it does not exist.")
+    model: str | None = option(
+        None, "Model directory or Hub name; default: the model that comes with the package.", positional=True
+    )
     format: Literal["onnx"] = option("onnx", "Format of the files.")
-    int8: bool = option(False, "Store weights in int8: smaller and faster files, slightly other endings.")
+    int8: bool = option(False, "Store weights in int8: smaller files, slightly different endings.")
