@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
@@ -13,11 +13,8 @@ from ..modeling import IncrementalEncoderForEndingGeneration, IncrementalEncoder
 from ..pretrained import find_model, load
 from .graphs import DecoderStepGraph, EncoderGraph, check_exportable, input_names
 from .options import ExportOptions
+from .runner import DECODER_STEP, ENCODER, NEXT_STATE, PREFIX
 
-if TYPE_CHECKING:
-    from torch.onnx import ONNXProgram
-
-ENCODER, DECODER_STEP = "encoder.onnx", "decoder_step.onnx"
 OPSET = 20
 # Three stories of different lengths: no two sizes of the example are equal by chance, so that none is tied to another.
 _EXAMPLES = [
@@ -47,6 +44,7 @@ def export(options: ExportOptions) -> list[Path]:
         files = [path.replace(output_dir / path.name) for path in written]
     tokenizer.save_pretrained(output_dir)
     model.config.save_pretrained(output_dir)
+    model.generation_config.save_pretrained(output_dir)
     return files
 
 
@@ -57,28 +55,28 @@ def _write_graphs(
     batch = tokenizer(_EXAMPLES, return_tensors="pt")
     stories = {name: batch[name] for name in input_names(model.config)}
     encoder = EncoderGraph(model).eval()
-    with torch.no_grad():
-        encoded = encoder(stories)
+    encoded = encoder(stories)
     start = torch.full((len(_EXAMPLES), 1), model.config.decoder_start_token_id)
     step_inputs = {"decoder_input_ids": start, **encoded}
-    paths = []
-    for name, graph, inputs in ((ENCODER, encoder, stories), (DECODER_STEP, DecoderStepGraph(model).eval(), step_inputs)):
-        program = _export_graph(graph, inputs)
-        program.save(folder / name)
-        paths.append(folder / name)
-    return paths
+    # Names of a graph must differ, and some tensors leave the encoder under the name of an input.
+    encoded_names = [f"{PREFIX}{name}" for name in encoded]
+    _save_graph(folder / ENCODER, encoder, stories, (list(stories), encoded_names))
+    step_names = (["decoder_input_ids", *encoded_names], ["logits", *NEXT_STATE.values()])
+    _save_graph(folder / DECODER_STEP, DecoderStepGraph(model).eval(), step_inputs, step_names)
+    return [folder / ENCODER, folder / DECODER_STEP]
 
 
-def _export_graph(graph: nn.Module, inputs: dict[str, torch.Tensor]) -> ONNXProgram:
-    """A graph whose sizes are all open but those that the weights decide."""
-    with torch.no_grad():
-        outputs = graph(inputs)
-        exported = torch.export.export(graph, (inputs,), dynamic_shapes=({n: _open_sizes(n, t) for n, t in inputs.items()},))
-        program = torch.onnx.export(
-            exported, input_names=list(inputs), output_names=list(outputs), opset_version=OPSET, verbose=False
-        )
+def _save_graph(
+    path: Path, graph: nn.Module, inputs: dict[str, torch.Tensor], names: tuple[list[str], list[str]]
+) -> None:
+    """Write a graph whose sizes are all open but those that the weights decide."""
+    sizes = {name: _open_sizes(name, tensor) for name, tensor in inputs.items()}
+    exported = torch.export.export(graph, (inputs,), dynamic_shapes=(sizes,))
+    program = torch.onnx.export(
+        exported, input_names=names[0], output_names=names[1], opset_version=OPSET, verbose=False
+    )
     assert program is not None
-    return program
+    program.save(path)
 
 
 def _open_sizes(name: str, tensor: torch.Tensor) -> dict[int, Any]:
