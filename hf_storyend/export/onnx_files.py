@@ -92,11 +92,22 @@ def _open_sizes(name: str, tensor: torch.Tensor) -> dict[int, Any]:
 
 def _quantize(path: Path) -> Path:
     """Weights in int8, activations at run time: what CPUs multiply fastest."""
+    import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    target = path.with_name(f"int8_{path.name}")
-    quantize_dynamic(path, target, weight_type=QuantType.QInt8, extra_options={"EnableSubgraph": True})
-    return target.replace(path)
+    model = onnx.load(path)
+    _forget_shapes(model.graph)
+    quantize_dynamic(model, path, weight_type=QuantType.QInt8, extra_options={"EnableSubgraph": True})
+    return path
+
+
+def _forget_shapes(graph: Any) -> None:
+    """Drop the shapes of values inside a graph and its loops: after optimisation some are those of transposed weights."""
+    del graph.value_info[:]
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                _forget_shapes(attribute.g)
 
 
 def _check_installed() -> None:
