@@ -102,8 +102,11 @@ class EncoderGraph(nn.Module):
             graph_vectors, _ = encoder.knowledge(encoded, 0, states[:, 1:])
             has_triples = triple_mask.any(dim=-1)
         new = encoder.attention.project_memory(outputs[:, 1:], word_mask, graph_vectors, has_triples)
-        kept = memory.replaced_where(word_mask.any(dim=1), new)
-        after = [tensor for name in _MEMORY if (tensor := getattr(kept, name)) is not None]
+        has_words = word_mask.any(dim=1)
+        after = [
+            _replaced_where(has_words, getattr(new, name), tensor)
+            for name, tensor in zip(_MEMORY, tensors, strict=False)
+        ]
         return [hidden, cell, *after], outputs[:, 1:].clone()
 
     def _recur(
@@ -170,6 +173,12 @@ class DecoderStepGraph(nn.Module):
         columns = torch.where(ids < 0, num_words, ids).unsqueeze(1).expand_as(scores)
         total = torch.cat((generated, unseen), dim=2).scatter_add(2, columns, (scores - highest).exp())
         return total[..., :num_words].log() + highest
+
+
+def _replaced_where(rows: torch.Tensor, new: torch.Tensor, old: torch.Tensor) -> torch.Tensor:
+    """`new` in the rows [B] that are true, `old` in the others. onnxruntime can't choose between Booleans."""
+    rows = rows.view(-1, *(1,) * (new.ndim - 1))
+    return (rows & new) | (~rows & old) if new.dtype == torch.bool else torch.where(rows, new, old)
 
 
 def input_names(config: IncrementalEncoderConfig) -> list[str]:
