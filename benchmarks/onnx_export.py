@@ -89,7 +89,9 @@ def main() -> None:
 
 def read_stories(data_dir: str | None, num_stories: int) -> tuple[list[str], list[str]]:
     """Contexts, each one string, and endings."""
-    rows = list(load_stories(None if data_dir is None else data_dir, "validation"))[:num_stories]
+    source = "embedded" if data_dir is None else Path(data_dir) / "stories"
+    table = load_stories(source, split="train" if data_dir is None else "validation")
+    rows = list(next(iter(table.values())))[:num_stories]
     return [" ".join(row["context"]) for row in rows], [row["ending"] for row in rows]
 
 

@@ -63,6 +63,11 @@ def error_context(model: object) -> Iterator[None]:
         yield
     except (ImportError, MemoryError):
         raise
+    except RuntimeError as error:
+        # Not the model's fault: generic code knows the message by its type.
+        if "meta" in str(error) and "device" in str(error):
+            raise
+        raise ValueError(f"{model} can't be loaded (RuntimeError): {error}") from error
     except OSError as error:
         if str(model) in str(error):
             raise

@@ -787,35 +787,39 @@ def build_story_encoder(config: IncrementalEncoderConfig) -> StoryEncoder:
     return encoders[config.story_encoder](config)
 
 
+@dataclass(eq=False, repr=False)
 class RecurrentCache(Cache):
     """
     The decoder's memory between two words: the LSTM state, batch first. `hidden` and `cell` are `[B, layers, D]`.
 
-    Its size does not grow with the number of words; there is nothing to crop.
+    Its size does not grow with the number of words; there is nothing to crop. It is a pytree: `torch.export` takes and
+    returns it.
     """
 
     is_compileable = False
     is_croppable = False
 
-    def __init__(self) -> None:
+    hidden: torch.Tensor | None = None
+    cell: torch.Tensor | None = None
+    # A tensor, not a number: a graph would be good for one length only.
+    num_words: torch.Tensor | None = None
+
+    def __post_init__(self) -> None:
         super().__init__(layers=[])
-        self.hidden: torch.Tensor | None = None
-        self.cell: torch.Tensor | None = None
-        self._num_words = 0
 
     def update_state(self, state: LSTMState, num_new_words: int) -> None:
         self.hidden, self.cell = stack_state(state)
-        self._num_words += num_new_words
+        num_read = torch.zeros((), dtype=torch.long) if self.num_words is None else self.num_words
+        self.num_words = num_read + num_new_words
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
-        return self._num_words
+        return 0 if self.num_words is None else int(self.num_words)
 
     def get_max_length(self, layer_idx: int = 0) -> int:
         return -1
 
     def reset(self) -> None:
-        self.hidden = self.cell = None
-        self._num_words = 0
+        self.hidden = self.cell = self.num_words = None
 
     def reorder_cache(self, beam_idx: torch.LongTensor) -> None:
         self.batch_select_indices(beam_idx)
@@ -832,6 +836,9 @@ class RecurrentCache(Cache):
 
     def crop(self, tokens_to_remove: int) -> None:
         raise ValueError("A recurrent state can't be taken back by some words; decode again from the start instead.")
+
+
+torch.export.register_dataclass(RecurrentCache)
 
 
 @dataclass
