@@ -25,9 +25,9 @@ EXAMPLE_STORIES = (
     "On the big night her hands were shaking. Her father smiled at her from the first row.",
 )
 
-# A dot before the slash means a path: `../model`.
 # Layers that LoRA adapts unless others are named: the LSTM's gates, merged contexts and the attentional vector.
 LORA_TARGETS = ("word_gates", *(f"step_gates.{layer}" for layer in range(4)), "merge", "attentional")
+# A dot before the slash means a path: `../model`.
 _HUB_NAME = re.compile(r"[\w.-]*\w/[\w.-]+")
 
 
