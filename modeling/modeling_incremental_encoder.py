@@ -656,6 +656,11 @@ class StoryEncoder(nn.Module):
             output.attention = attention if step_mask is None else attention * step_mask[..., None, None]
         return output
 
+    def initial_state(self, lstm: ContextLSTM, word_ids: torch.Tensor) -> LSTMState:
+        """Zeros where the words are: offloaded weights stand on no device."""
+        zero = torch.zeros((), dtype=self.embed_tokens.weight.dtype, device=word_ids.device)
+        return lstm.initial_state(word_ids.shape[0], like=zero)
+
     def recur(
         self,
         lstm: ContextLSTM,
@@ -712,7 +717,7 @@ class IncrementalEncoder(StoryEncoder):
         self, inputs: StoryInputs, output_attentions: bool | None = None, output_hidden_states: bool | None = None
     ) -> tuple[StoryEncoderOutput, torch.Tensor]:
         word_ids, step_mask = self.prepend_start(inputs)
-        state = self.lstm.initial_state(word_ids.shape[0], like=self.embed_tokens.weight)
+        state = self.initial_state(self.lstm, word_ids)
         triples = None
         if self.knowledge is not None:
             triples = self.knowledge.encode_story(inputs.triple_ids, inputs.triple_mask, self.embed_tokens)
@@ -1215,9 +1220,15 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
             kwargs["encoder_outputs"] = type(encoded)(**encoded)
         check_beams(self, generation_config, {"inputs": inputs, **kwargs})
         suppressed = [self.config.unk_token_id, self.config.pad_token_id, self.config.bos_token_id]
-        suppress = SuppressSpecialTokens(suppressed, device=self.device.type)
+        suppress = SuppressSpecialTokens(suppressed, device=self._generation_device(inputs, kwargs))
         processors = LogitsProcessorList([suppress, *(logits_processor or [])])
         return super().generate(inputs, generation_config, processors, **kwargs)
+
+    def _generation_device(self, inputs: torch.Tensor | None, settings: dict[str, Any]) -> torch.device:
+        """The device of the weights or, where those are offloaded, of what is given."""
+        given = (inputs, settings.get("input_ids"), settings.get("attention_mask"))
+        tensor = next((tensor for tensor in given if tensor is not None), None)
+        return self.device if tensor is None or self.device.type != "meta" else tensor.device
 
     def prepare_inputs_for_generation(
         self,
