@@ -33,7 +33,9 @@ def nats_per_word(generator: OnnxGenerator, tokenizer: Any, stories: list[str], 
     """Mean negative log likelihood of the words of the true endings."""
     total, num_words = 0.0, 0
     for chunk in batches(list(zip(stories, endings, strict=True)), 32):
-        batch = tokenizer([story for story, _ in chunk], text_target=[ending for _, ending in chunk], return_tensors="np")
+        batch = tokenizer(
+            [story for story, _ in chunk], text_target=[ending for _, ending in chunk], return_tensors="np"
+        )
         labels = np.asarray(batch["labels"])
         memory = _run(generator.encoder, batch)
         words = np.full((len(labels), 1), generator.config["decoder_start_token_id"])

@@ -153,7 +153,11 @@ class DecoderStepGraph(nn.Module):
             word_ids, story.state, story.memory, None, story.copy_memory
         )
         hidden, cell = stack_state(step.state)
-        return {"logits": self._logits(step.outputs, story)[:, 0], "next_state_hidden": hidden, "next_state_cell": cell}
+        return {
+            "logits": self._logits(step.outputs, story)[:, 0],
+            "next_state_hidden": hidden,
+            "next_state_cell": cell,
+        }
 
     def _logits(self, outputs: torch.Tensor, story: StoryEncoderOutput) -> torch.Tensor:
         """As the model's logits, by one sum of exponentials a word: simpler operations, the same numbers."""

@@ -7,7 +7,10 @@ from small_model import small_model
 import hf_storyend
 from hf_storyend import IncrementalEncoderForEndingGeneration
 
-STORIES = ["Anna put a cake in the oven. Then Anna and Zork watched a film.", "Tom opened the window. They burn cakes."]
+STORIES = [
+    "Anna put a cake in the oven. Then Anna and Zork watched a film.",
+    "Tom opened the window. They burn cakes.",
+]
 SYSTEM, SIZES = "ie-msa-ga-copy", {"embedding_size": 64, "hidden_size": 128}
 
 

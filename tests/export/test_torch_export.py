@@ -6,7 +6,10 @@ from small_model import small_model
 
 from hf_storyend.systems import SYSTEMS
 
-STORIES = ["Anna put a cake in the oven. Then Anna and Zork watched a film.", "Tom opened the window. They burn cakes."]
+STORIES = [
+    "Anna put a cake in the oven. Then Anna and Zork watched a film.",
+    "Tom opened the window. They burn cakes.",
+]
 FAST = {"ie-copy-tails"}
 systems = pytest.mark.parametrize(
     "system", [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in SYSTEMS]
