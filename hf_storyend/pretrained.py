@@ -62,9 +62,9 @@ def register() -> None:
     """
     Register the model classes with the Auto classes and the `story-ending` task with `pipeline`.
 
-    Saved models then load without `trust_remote_code`. If `peft` has been imported, LoRA knows which layers to adapt. Safe
-    to call more than once. Any public name of `hf_storyend`
-    does it on first use; call it where only transformers' names are used.
+    Saved models then load without `trust_remote_code`. If `peft` has been imported, LoRA knows which layers to
+    adapt. Safe to call more than once. Any public name of `hf_storyend` does it on first use; call it where only
+    transformers' names are used.
     """
     from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, AutoTokenizer
     from transformers.pipelines import PIPELINE_REGISTRY

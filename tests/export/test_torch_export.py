@@ -1,4 +1,4 @@
-"""`torch.export` and `torch.compile(fullgraph=True)`: whole forward passes and steps of the decoder, with their cache."""
+"""`torch.export` and `torch.compile(fullgraph=True)`: forward passes and decoder steps, with their cache."""
 
 import pytest
 import torch
