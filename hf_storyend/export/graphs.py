@@ -31,7 +31,8 @@ def check_exportable(model: IncrementalEncoderForEndingGeneration) -> None:
     """Refuse systems whose loop over sentences has no graph."""
     if not isinstance(model.encoder, IncrementalEncoder):
         raise ValueError(
-            f"`story_encoder` is {model.config.story_encoder!r}: only models with incremental encoding can be exported."
+            f"`story_encoder` is {model.config.story_encoder!r}: "
+            "only models with incremental encoding can be exported."
         )
 
 
@@ -134,7 +135,7 @@ class EncoderGraph(nn.Module):
 class DecoderStepGraph(nn.Module):
     """
     One word further: from decoder_input_ids [B, 1] and what the encoder gave, the logits of the next word
-    [B, V + slots] and the state after the word that was read, which takes the place of `state_hidden` and `state_cell`.
+    [B, V + slots] and the state after the word that was read, which takes the place of the state that was given.
     """
 
     def __init__(self, model: IncrementalEncoderForEndingGeneration):

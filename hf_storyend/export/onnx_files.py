@@ -102,7 +102,7 @@ def _quantize(path: Path) -> Path:
 
 
 def _forget_shapes(graph: Any) -> None:
-    """Drop the shapes of values inside a graph and its loops: after optimisation some are those of transposed weights."""
+    """Drop the shapes of inner values: after optimisation some are those of transposed weights."""
     del graph.value_info[:]
     for node in graph.node:
         for attribute in node.attribute:
