@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn import functional
 
 from ..modeling import IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
 from ..pretrained import find_model, load
@@ -53,7 +54,7 @@ def _write_graphs(
 ) -> list[Path]:
     model = model.eval().requires_grad_(False)
     batch = tokenizer(_EXAMPLES, return_tensors="pt")
-    stories = {name: batch[name] for name in input_names(model.config)}
+    stories = {name: _widened(name, batch[name], model.config.pad_token_id) for name in input_names(model.config)}
     encoder = EncoderGraph(model).eval()
     encoded = encoder(stories)
     start = torch.full((len(_EXAMPLES), 1), model.config.decoder_start_token_id)
@@ -64,6 +65,15 @@ def _write_graphs(
     step_names = (["decoder_input_ids", *encoded_names], ["logits", *NEXT_STATE.values()])
     _save_graph(folder / DECODER_STEP, DecoderStepGraph(model).eval(), step_inputs, step_names)
     return [folder / ENCODER, folder / DECODER_STEP]
+
+
+def _widened(name: str, tensor: torch.Tensor, padding: int) -> torch.Tensor:
+    """Room for one more triple a word and one more form: a size of 1 in the example would stay 1."""
+    if name == "tail_form_ids":
+        return functional.pad(tensor, (0, 1, 0, 1), value=padding)
+    if name == "triple_ids":
+        return functional.pad(tensor, (0, 0, 0, 1))
+    return functional.pad(tensor, (0, 1)) if name in ("triple_mask", "triple_weights") else tensor
 
 
 def _save_graph(
