@@ -52,7 +52,7 @@ class SequenceEncoder(StoryEncoder):
     ) -> tuple[StoryEncoderOutput, None]:
         word_ids, step_mask = self.prepend_start(inputs)
         word_vectors = self.embed_tokens(word_ids)
-        state = self.story_lstm.initial_state(word_ids.shape[0], like=self.embed_tokens.weight)
+        state = self.initial_state(self.story_lstm, word_ids)
         sentences: list[RecurrenceOutput] = []
         # One sequence, read in pieces because padding lies between them.
         for vectors, mask in zip(word_vectors.unbind(1), step_mask.unbind(1), strict=True):
@@ -122,7 +122,7 @@ class HierarchicalEncoder(StoryEncoder):
     def _encode_words(self, inputs: StoryInputs) -> RecurrenceOutput:
         """All sentences of all stories at once, [B * K, L + 1]: none waits for another."""
         word_ids, step_mask = (tensor.flatten(0, 1) for tensor in self.prepend_start(inputs))
-        state = self.word_lstm.initial_state(word_ids.shape[0], like=self.embed_tokens.weight)
+        state = self.initial_state(self.word_lstm, word_ids)
         return self.recur(self.word_lstm, None, self.embed_tokens(word_ids), state, None, step_mask)
 
     def _encode_sentences(self, words: RecurrenceOutput, inputs: StoryInputs) -> RecurrenceOutput:

@@ -63,6 +63,11 @@ def error_context(model: object) -> Iterator[None]:
         yield
     except (ImportError, MemoryError):
         raise
+    except RuntimeError as error:
+        # Not the model's fault: generic code knows the message by its type.
+        if "meta" in str(error) and "device" in str(error):
+            raise
+        raise ValueError(f"{model} can't be loaded (RuntimeError): {error}") from error
     except OSError as error:
         if str(model) in str(error):
             raise
@@ -160,7 +165,9 @@ def check_size_of_files(config_class: Any, model: object, settings: Mapping[str,
         if not is_directory or not (folder / "config.json").is_file():
             return
         config = config_class.from_pretrained(folder)
-    check_size(config, [*folder.glob("*.safetensors")] if is_directory else ())
+    # Quantised weights may take less than a byte each.
+    is_quantized = getattr(config, "quantization_config", None) is not None
+    check_size(config, [*folder.glob("*.safetensors")] if is_directory and not is_quantized else ())
 
 
 def check_beams(model: Any, generation_config: Any, settings: Mapping[str, Any]) -> None:
@@ -199,7 +206,9 @@ def _available_memory() -> int | None:
 def check_finite(model: nn.Module) -> None:
     """Refuse weights that are no numbers: what they compute would be nonsense that looks like an ending."""
     for name, weight in model.named_parameters():
-        if not weight.is_meta and weight.is_floating_point() and not bool(weight.isfinite().all()):
+        # Quantised weights are of a type of their own, which has no such operation.
+        is_plain = type(weight) in (nn.Parameter, torch.Tensor)
+        if is_plain and not weight.is_meta and weight.is_floating_point() and not bool(weight.isfinite().all()):
             raise ValueError(
                 f"`{name}` has values that are not finite: the file is damaged, or training had diverged."
             )

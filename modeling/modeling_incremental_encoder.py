@@ -656,6 +656,11 @@ class StoryEncoder(nn.Module):
             output.attention = attention if step_mask is None else attention * step_mask[..., None, None]
         return output
 
+    def initial_state(self, lstm: ContextLSTM, word_ids: torch.Tensor) -> LSTMState:
+        """Zeros where the words are: offloaded weights stand on no device."""
+        zero = torch.zeros((), dtype=self.embed_tokens.weight.dtype, device=word_ids.device)
+        return lstm.initial_state(word_ids.shape[0], like=zero)
+
     def recur(
         self,
         lstm: ContextLSTM,
@@ -712,7 +717,7 @@ class IncrementalEncoder(StoryEncoder):
         self, inputs: StoryInputs, output_attentions: bool | None = None, output_hidden_states: bool | None = None
     ) -> tuple[StoryEncoderOutput, torch.Tensor]:
         word_ids, step_mask = self.prepend_start(inputs)
-        state = self.lstm.initial_state(word_ids.shape[0], like=self.embed_tokens.weight)
+        state = self.initial_state(self.lstm, word_ids)
         triples = None
         if self.knowledge is not None:
             triples = self.knowledge.encode_story(inputs.triple_ids, inputs.triple_mask, self.embed_tokens)
@@ -787,35 +792,39 @@ def build_story_encoder(config: IncrementalEncoderConfig) -> StoryEncoder:
     return encoders[config.story_encoder](config)
 
 
+@dataclass(eq=False, repr=False)
 class RecurrentCache(Cache):
     """
     The decoder's memory between two words: the LSTM state, batch first. `hidden` and `cell` are `[B, layers, D]`.
 
-    Its size does not grow with the number of words; there is nothing to crop.
+    Its size does not grow with the number of words; there is nothing to crop. It is a pytree: `torch.export` takes and
+    returns it.
     """
 
     is_compileable = False
     is_croppable = False
 
-    def __init__(self) -> None:
+    hidden: torch.Tensor | None = None
+    cell: torch.Tensor | None = None
+    # A tensor, not a number: a graph would be good for one length only.
+    num_words: torch.Tensor | None = None
+
+    def __post_init__(self) -> None:
         super().__init__(layers=[])
-        self.hidden: torch.Tensor | None = None
-        self.cell: torch.Tensor | None = None
-        self._num_words = 0
 
     def update_state(self, state: LSTMState, num_new_words: int) -> None:
         self.hidden, self.cell = stack_state(state)
-        self._num_words += num_new_words
+        num_read = torch.zeros((), dtype=torch.long) if self.num_words is None else self.num_words
+        self.num_words = num_read + num_new_words
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
-        return self._num_words
+        return 0 if self.num_words is None else int(self.num_words)
 
     def get_max_length(self, layer_idx: int = 0) -> int:
         return -1
 
     def reset(self) -> None:
-        self.hidden = self.cell = None
-        self._num_words = 0
+        self.hidden = self.cell = self.num_words = None
 
     def reorder_cache(self, beam_idx: torch.LongTensor) -> None:
         self.batch_select_indices(beam_idx)
@@ -832,6 +841,9 @@ class RecurrentCache(Cache):
 
     def crop(self, tokens_to_remove: int) -> None:
         raise ValueError("A recurrent state can't be taken back by some words; decode again from the start instead.")
+
+
+torch.export.register_dataclass(RecurrentCache)
 
 
 @dataclass
@@ -1208,9 +1220,15 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
             kwargs["encoder_outputs"] = type(encoded)(**encoded)
         check_beams(self, generation_config, {"inputs": inputs, **kwargs})
         suppressed = [self.config.unk_token_id, self.config.pad_token_id, self.config.bos_token_id]
-        suppress = SuppressSpecialTokens(suppressed, device=self.device.type)
+        suppress = SuppressSpecialTokens(suppressed, device=self._generation_device(inputs, kwargs))
         processors = LogitsProcessorList([suppress, *(logits_processor or [])])
         return super().generate(inputs, generation_config, processors, **kwargs)
+
+    def _generation_device(self, inputs: torch.Tensor | None, settings: dict[str, Any]) -> torch.device:
+        """The device of the weights or, where those are offloaded, of what is given."""
+        given = (inputs, settings.get("input_ids"), settings.get("attention_mask"))
+        tensor = next((tensor for tensor in given if tensor is not None), None)
+        return self.device if tensor is None or self.device.type != "meta" else tensor.device
 
     def prepare_inputs_for_generation(
         self,

@@ -107,7 +107,7 @@ class TailPointer(nn.Module):
         """Offered words [B, R, F], with PADDING for those that the story has."""
         # One column more takes padding.
         words = inputs.word_ids.masked_fill(~inputs.word_mask, self.vocab_size).flatten(1)
-        stands_there = ids.new_zeros(len(ids), self.vocab_size + 1).scatter(1, words, 1)[:, :-1]
+        stands_there = ids.new_zeros(ids.shape[0], self.vocab_size + 1).scatter(1, words, 1)[:, :-1]
         offered = ids.clamp(min=0).flatten(1)
         return ids.masked_fill(stands_there.gather(1, offered).view_as(ids).bool(), PADDING)
 
@@ -170,10 +170,10 @@ def split_probabilities(
 
 def _pack(mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Positions [B, R] of the real entries of each row of a mask [B, M], padded; and which of them are real."""
-    positions = mask.long().argsort(dim=1, descending=True, stable=True)
-    # While tracing, all positions.
-    width = max(1, int(mask.sum(dim=1).max())) if is_eager_mode(mask) else mask.shape[1]
-    positions = positions[:, :width]
+    if not is_eager_mode(mask):
+        # How many there are depends on the data: all positions, as they stand.
+        return torch.arange(mask.shape[1], device=mask.device).expand_as(mask), mask
+    positions = mask.long().argsort(dim=1, descending=True, stable=True)[:, : max(1, int(mask.sum(dim=1).max()))]
     return positions, mask.gather(1, positions)
 
 

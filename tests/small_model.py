@@ -18,7 +18,8 @@ def small_model(
     """Return an untrained model that fits the tokenizer, which is set to fit the system."""
     torch.manual_seed(0)
     config = IncrementalEncoderConfig.for_tokenizer(
-        tokenizer, embedding_size=8, hidden_size=12, **{**SYSTEMS[system].settings, "num_copy_slots": 3, **settings}
+        tokenizer,
+        **{"embedding_size": 8, "hidden_size": 12, **SYSTEMS[system].settings, "num_copy_slots": 3, **settings},
     )
     match_tokenizer(tokenizer, config)
     model = IncrementalEncoderForEndingGeneration(config).eval()

@@ -25,6 +25,7 @@ ALLOWED = {
     "knowledge": {"modeling"},
     "data": {"knowledge", "modeling"},
     "explanation": {"modeling"},
+    "export": {"modeling"},
     "evaluation": {"data", "modeling"},
     "annotation": {"data", "evaluation"},
     "hub": {"evaluation", "modeling"},
@@ -32,7 +33,7 @@ ALLOWED = {
     "comparison": {"evaluation", "training"},
     "demo": {"explanation", "hub", "modeling"},
     # Nothing imports the command line.
-    "cli": {"annotation", "comparison", "data", "demo", "evaluation", "explanation", "hub", "training"},
+    "cli": {"annotation", "comparison", "data", "demo", "evaluation", "explanation", "export", "hub", "training"},
 }
 
 # Private names of others that modeling/ reads.

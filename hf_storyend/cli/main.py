@@ -17,7 +17,7 @@ from ..terminal import printable_logs
 from .measure import evaluate, report, sample, score
 from .parameters import from_options
 from .printing import print_error, print_line, print_on_stderr
-from .share import card, check_code, push
+from .share import card, check_code, export, push
 from .train import compare, prepare, read_training_file, systems, train, verify
 from .write import demo, explain, generate
 
@@ -26,7 +26,7 @@ COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Write endings": (generate, explain, demo),
     "Data and training": (prepare, train, systems, compare, verify),
     "Measure": (evaluate, score),
-    "Share": (card, push, check_code),
+    "Share": (card, push, check_code, export),
 }
 _SETTINGS: dict[str, Any] = {"no_args_is_help": True, "rich_markup_mode": "markdown"}
 # Options are spelt with underscores, as Trainer's; hyphens are accepted.

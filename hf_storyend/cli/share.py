@@ -1,4 +1,4 @@
-"""Commands for the Hugging Face Hub: `storyend card`, `storyend push`, `storyend check-code`."""
+"""Commands that share a model: `storyend card`, `storyend push`, `storyend check-code`, `storyend export`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ..export.options import ExportOptions
 from ..hub.options import CardOptions, CheckCodeOptions, PushOptions
 from .printing import print_json, print_line, print_text
 
@@ -86,6 +87,20 @@ def check_code(options: CheckCodeOptions) -> None:
         _print_check(check, options.model)
     if not check.is_identical:
         raise typer.Exit(1)
+
+
+def export(options: ExportOptions) -> None:
+    """
+    Export a model as ONNX graphs of its encoder and of one step of its decoder.
+
+    `hf_storyend.export.OnnxGenerator` writes endings with them. It needs `pip install 'hf_storyend[onnx]'`.
+
+    Example: `storyend export --format onnx --output_dir onnx_model`
+    """
+    from ..export import export as write
+
+    for path in write(options):
+        print_line(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
 
 
 def _describe_plan(plan: PushPlan) -> dict[str, Any]:

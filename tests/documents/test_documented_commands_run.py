@@ -35,6 +35,7 @@ NOT_RUN = {
     'pip install "hf_storyend[evaluation]"': "installs from the network",
     f"accelerate launch --config_file {MULTI_GPU} examples/train.py": "needs several GPUs",
     "sbatch examples/slurm/train.sbatch": "needs Slurm",
+    "storyend export": "needs the extra `onnx`; tests/export runs it",
 }
 # Only the slow tests can run these: other launchers, pytest itself, and a server that waits for Ctrl+C.
 ONLY_TYPED = ("torchrun ", "python -m pytest", "storyend demo")

@@ -1,0 +1,125 @@
+"""Loading as generic code does it: shards, disk offload, quantisation, and adapters of PEFT."""
+
+import pytest
+import torch
+from small_model import small_model
+
+import hf_storyend
+from hf_storyend import IncrementalEncoderForEndingGeneration
+
+STORIES = [
+    "Anna put a cake in the oven. Then Anna and Zork watched a film.",
+    "Tom opened the window. They burn cakes.",
+]
+SYSTEM, SIZES = "ie-msa-ga-copy", {"embedding_size": 64, "hidden_size": 128}
+
+
+@pytest.fixture
+def saved(tokenizer, tmp_path):
+    model = small_model(SYSTEM, tokenizer, **SIZES)
+    model.save_pretrained(tmp_path / "model")
+    return model, tmp_path / "model"
+
+
+def endings(model, tokenizer):
+    return model.generate(**tokenizer(STORIES, return_tensors="pt"), num_beams=1, max_new_tokens=6)
+
+
+def test_shards(saved, tokenizer, tmp_path):
+    model, _ = saved
+    model.save_pretrained(tmp_path / "shards", max_shard_size="100KB")
+    assert len(list((tmp_path / "shards").glob("*.safetensors"))) > 2
+    loaded = IncrementalEncoderForEndingGeneration.from_pretrained(tmp_path / "shards")
+    assert torch.equal(endings(loaded, tokenizer), endings(model, tokenizer))
+
+
+@pytest.mark.parametrize("device_map", [{"": "disk"}, {"encoder": "disk", "lm_head": "cpu", "dropout": "cpu"}])
+def test_disk_offload(saved, tokenizer, tmp_path, device_map):
+    model, folder = saved
+    loaded = IncrementalEncoderForEndingGeneration.from_pretrained(
+        folder, device_map=device_map, offload_folder=tmp_path / "offload"
+    )
+    assert "meta" in {parameter.device.type for parameter in loaded.parameters()}
+    assert torch.equal(endings(loaded, tokenizer), endings(model, tokenizer))
+
+
+def test_errors_of_the_meta_device_keep_their_type(saved):
+    _, folder = saved
+    with torch.device("meta"), pytest.raises(RuntimeError, match="meta device context manager"):
+        IncrementalEncoderForEndingGeneration.from_pretrained(folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["Int8WeightOnlyConfig", "Int8DynamicActivationInt8WeightConfig", "int4"])
+def test_torchao(saved, tokenizer, tmp_path, kind):
+    quantization = pytest.importorskip("torchao.quantization")
+    from transformers import TorchAoConfig
+
+    model, folder = saved
+    if kind == "int4":
+        config = quantization.IntxWeightOnlyConfig(
+            weight_dtype=torch.int4, granularity=quantization.granularity.PerGroup(32)
+        )
+    else:
+        config = getattr(quantization, kind)()
+    loaded = IncrementalEncoderForEndingGeneration.from_pretrained(folder, quantization_config=TorchAoConfig(config))
+    assert type(loaded.encoder.lstm.step_gates[0].weight) is not torch.nn.Parameter
+    written = endings(loaded, tokenizer)
+    if kind != "int4":
+        assert torch.equal(written, endings(model, tokenizer))
+    loaded.save_pretrained(tmp_path / "quantized")
+    again = IncrementalEncoderForEndingGeneration.from_pretrained(tmp_path / "quantized")
+    assert torch.equal(endings(again, tokenizer), written)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bits", [8, 4])
+def test_bitsandbytes(saved, tokenizer, bits):
+    pytest.importorskip("bitsandbytes")
+    from transformers import BitsAndBytesConfig
+
+    model, folder = saved
+    config = BitsAndBytesConfig(**{f"load_in_{bits}bit": True})
+    loaded = IncrementalEncoderForEndingGeneration.from_pretrained(folder, quantization_config=config)
+    assert "bitsandbytes" in type(loaded.encoder.attention.state_scorer).__module__
+    assert endings(loaded, tokenizer).shape[0] == endings(model, tokenizer).shape[0]
+
+
+@pytest.mark.slow
+def test_quanto(saved, tokenizer):
+    pytest.importorskip("optimum.quanto")
+    from transformers import QuantoConfig
+
+    model, folder = saved
+    config = QuantoConfig(weights="int8")
+    loaded = IncrementalEncoderForEndingGeneration.from_pretrained(folder, quantization_config=config)
+    assert type(loaded.encoder.lstm.step_gates[0]).__name__ == "QLinear"
+    assert torch.equal(endings(loaded, tokenizer), endings(model, tokenizer))
+
+
+@pytest.mark.slow
+def test_lora_knows_its_target_modules_and_merged_adapter_and_reloaded_agree(saved, tokenizer, tmp_path):
+    peft = pytest.importorskip("peft")
+    hf_storyend.register()
+    _, folder = saved
+
+    def base():
+        return IncrementalEncoderForEndingGeneration.from_pretrained(folder)
+
+    batch = {**tokenizer(STORIES, return_tensors="pt"), "labels": torch.tensor([[5, 6, 3], [7, 8, 3]])}
+    # Without this, an adapter starts as zero.
+    adapted = peft.get_peft_model(base(), peft.LoraConfig(r=4, init_lora_weights=False)).eval()
+    names = {name for name, _ in adapted.named_modules() if name.endswith(".lora_A")}
+    assert {name.split(".")[-2] for name in names} == {"word_gates", "0", "1", "merge", "attentional"}
+    adapted.save_pretrained(tmp_path / "adapter")
+    with torch.no_grad():
+        expected, written = adapted(**batch).loss, endings(adapted, tokenizer)
+        assert not torch.allclose(expected, base()(**batch).loss, rtol=1e-3)
+        reloaded = peft.PeftModel.from_pretrained(base(), tmp_path / "adapter").eval()
+        torch.testing.assert_close(reloaded(**batch).loss, expected)
+        merged = adapted.merge_and_unload()
+        torch.testing.assert_close(merged(**batch).loss, expected)
+        merged.save_pretrained(tmp_path / "merged")
+        again = IncrementalEncoderForEndingGeneration.from_pretrained(tmp_path / "merged")
+        torch.testing.assert_close(again(**batch).loss, expected)
+    assert torch.equal(endings(again, tokenizer), written)
