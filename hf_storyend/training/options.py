@@ -117,7 +117,7 @@ class TrainingOptions:
     )
 
     logging_steps: int = option(10, "Updates between log entries.")
-    report_to: str = option("none", "Trackers, comma-separated: tensorboard, trackio, wandb.")
+    report_to: str = option("none", "Trackers, comma-separated: mlflow, tensorboard, trackio, wandb.")
     run_name: str | None = option(None, "Name of the run in trackers; default: the name of output_dir.")
 
     def __post_init__(self) -> None:
