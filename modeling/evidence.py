@@ -228,7 +228,7 @@ def _log_probabilities(
         chunk = rows[start : start + _MAX_ROWS]
         batch = {name: torch.stack([row.get(name, tensor[0]) for row in chunk]) for name, tensor in story.items()}
         logits = model(**batch, decoder_input_ids=word_ids.expand(len(chunk), -1), use_cache=False).logits
-        index = labels.unsqueeze(2).expand(len(chunk), -1, -1)
+        index = model.output_columns(labels).unsqueeze(2).expand(len(chunk), -1, -1)
         found += logits.double().log_softmax(dim=-1).gather(2, index).sum(dim=(1, 2)).tolist()
     return found
 

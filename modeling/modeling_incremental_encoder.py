@@ -61,7 +61,7 @@ What the paper leaves open, decided here:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -77,6 +77,7 @@ from transformers import (
 )
 from transformers import initialization as init
 from transformers.cache_utils import Cache
+from transformers.generation.streamers import BaseStreamer
 from transformers.modeling_outputs import Seq2SeqLMOutput
 from transformers.utils import ModelOutput
 
@@ -101,8 +102,16 @@ from .losses import (
     projected_cross_entropy,
     subsample_targets,
 )
+from .oov_ids import to_named_ids
 from .pipeline_incremental_encoder import CUSTOM_PIPELINES
-from .story_inputs import StoryInputs, check_prompts, check_target_ids, decoder_step_mask, prepare_story_inputs
+from .story_inputs import (
+    StoryInputs,
+    check_prompts,
+    check_target_ids,
+    decoder_step_mask,
+    output_columns,
+    prepare_story_inputs,
+)
 from .tail_pointer import TailMemory, TailPointer, WordSources, boost_forms, form_scores, split_probabilities
 from .tensor_utils import PackedTokens, distinct_triples, is_eager_mode, masked_softmax, upcast, weighted_sum
 
@@ -980,7 +989,8 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
             copy_ids (`torch.LongTensor` of shape `[B, K, L]`, *optional*):
                 If words can be copied: the ids under which the words of the story are copied, those of the vocabulary
                 or, for words that it lacks, slots from `config.vocab_size` on; `input_ids` unless given. Then
-                `labels` and `decoder_input_ids` may have the slots of their story.
+                `labels` and `decoder_input_ids` may have the slots of their story. In place of a slot there may be
+                an id that also spells the word (`oov_ids.py`).
             triple_weights (`torch.Tensor` of shape `[B, K, L, N]`, *optional*):
                 With a tail pointer: how strongly a triple suggests its tail; 0 unless given.
             tail_form_ids (`torch.LongTensor` of shape `[B, K, L, N, F]`, *optional*):
@@ -1004,6 +1014,7 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         output_attentions = _given(output_attentions, self.config.output_attentions)
         output_hidden_states = _given(output_hidden_states, self.config.output_hidden_states)
         return_dict = _given(return_dict, self.config.return_dict)
+        labels, decoder_input_ids = self.output_columns(labels), self.output_columns(decoder_input_ids)
 
         encoder_loss = None
         if encoder_outputs is None:
@@ -1100,6 +1111,7 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
             encoder_outputs ([`StoryEncoderOutput`], *optional*): What the encoder made of `inputs`, if known.
             inputs: The story's tensors, as in `forward`.
         """
+        labels = self.output_columns(labels)
         story = prepare_story_inputs(self.config, **inputs)
         encoded = self.encoder.encode(story)[0] if encoder_outputs is None else encoder_outputs
         # Endings that were generated may be longer than those to learn from: `max_ending_length` is no limit here.
@@ -1111,6 +1123,13 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         if forms is not None:
             forms = forms[0], boost_forms(logits, *forms)
         return split_probabilities(logits, places, forms, encoded.tail_memory, labels, story.triple_mask.shape)
+
+    def output_columns(self, ids: torch.LongTensor | None) -> torch.LongTensor | None:
+        """
+        Columns of the logits for `labels` or generated ids, to be gathered from logits: the ids themselves, but for
+        words out of the vocabulary, whose ids spell them.
+        """
+        return None if ids is None or not isinstance(ids, torch.Tensor) else output_columns(self.config, ids)
 
     def prepare_decoder_input_ids_from_labels(self, labels: torch.LongTensor) -> torch.LongTensor:
         """What the decoder reads to predict `labels`: the start symbol, then all but the last."""
@@ -1207,6 +1226,33 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
             # A copy, because generate() repeats the rows for beams and samples in place.
             kwargs["encoder_outputs"] = type(encoded)(**encoded)
         check_beams(self, generation_config, {"inputs": inputs, **kwargs})
+        if not self.config.copy:
+            return self._generate(inputs, generation_config, logits_processor, **kwargs)
+        copy_ids = kwargs.get("copy_ids")
+        if kwargs.get("decoder_input_ids") is not None:
+            kwargs["decoder_input_ids"] = self.output_columns(kwargs["decoder_input_ids"])
+        if copy_ids is not None and kwargs.get("streamer") is not None:
+            kwargs["streamer"] = NamingStreamer(kwargs["streamer"], lambda ids: self._named_ids(ids, copy_ids))
+        generated = self._generate(inputs, generation_config, logits_processor, **kwargs)
+        if copy_ids is None:
+            return generated
+        if isinstance(generated, torch.Tensor):
+            return self._named_ids(generated, copy_ids)
+        generated.sequences = self._named_ids(generated.sequences, copy_ids)
+        return generated
+
+    def _named_ids(self, ids: torch.Tensor, copy_ids: torch.Tensor) -> torch.Tensor:
+        """What was generated, with ids that spell the words out of the vocabulary."""
+        return to_named_ids(ids, copy_ids, self.config.vocab_size, self.config.num_copy_slots)
+
+    def _generate(
+        self,
+        inputs: torch.Tensor | None,
+        generation_config: GenerationConfig | None,
+        logits_processor: LogitsProcessorList | None,
+        **kwargs: Any,
+    ):
+        """The same with columns of the logits for ids."""
         suppressed = [self.config.unk_token_id, self.config.pad_token_id, self.config.bos_token_id]
         suppress = SuppressSpecialTokens(suppressed, device=self.device.type)
         processors = LogitsProcessorList([suppress, *(logits_processor or [])])
@@ -1252,6 +1298,7 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         """
         if not self.config.copy:
             return super().compute_transition_scores(sequences, scores, beam_indices, normalize_logits)
+        sequences = self.output_columns(sequences)
         steps = torch.stack(scores)  # [T, rows, V + slots]
         steps = steps.log_softmax(dim=-1) if normalize_logits else steps
         if beam_indices is None:
@@ -1297,6 +1344,20 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
 
 class SuppressSpecialTokens(SuppressTokensLogitsProcessor):
     """A type of its own: of two processors of one type, generate() would drop the one for `suppress_tokens`."""
+
+
+class NamingStreamer(BaseStreamer):
+    """Passes words on to a streamer by ids that spell them."""
+
+    def __init__(self, streamer: BaseStreamer, name_ids: Callable[[torch.Tensor], torch.Tensor]):
+        self._streamer, self._name_ids = streamer, name_ids
+
+    def put(self, value: torch.Tensor) -> None:
+        # The prompt comes as rows, every word as one number a row.
+        self._streamer.put(self._name_ids(value.view(len(value), -1)).view_as(value))
+
+    def end(self) -> None:
+        self._streamer.end()
 
 
 def _given(value: bool | None, default: bool) -> bool:

@@ -141,10 +141,11 @@ class StoryEndingPipeline(Pipeline):
     ) -> list[dict[str, Any]]:
         """Read the endings once more, all at once: that gives sources and scores however they were searched for."""
         targets = generated[:, 1:]
+        columns = self.model.output_columns(targets)
         is_word = _until_end(targets, self.model.config.eos_token_id)
         encoded = self.model.encoder(**inputs, output_attentions=True)
         output = self.model(encoder_outputs=encoded, decoder_input_ids=generated[:, :-1], output_attentions=True)
-        log_probabilities = output.logits.float().log_softmax(dim=-1).gather(2, targets.unsqueeze(2)).squeeze(2)
+        log_probabilities = output.logits.float().log_softmax(dim=-1).gather(2, columns.unsqueeze(2)).squeeze(2)
         # Never an empty ending: it has its end symbol at least.
         scores = (log_probabilities * is_word).sum(dim=1) / is_word.sum(dim=1)
         texts = self.tokenizer.batch_decode(generated, skip_special_tokens=True, context=contexts)

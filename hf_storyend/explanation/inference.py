@@ -75,7 +75,9 @@ def teacher_forced_pass(
         inputs = model.prepare_decoder_input_ids_from_labels(labels)
         encoded = model.encoder(**story.tensors, output_attentions=True)
         output = model(encoder_outputs=encoded, decoder_input_ids=inputs, output_attentions=True, use_cache=False)
-        log_probabilities = output.logits[0].float().log_softmax(dim=-1).gather(1, labels.T).squeeze(1)
+        log_probabilities = (
+            output.logits[0].float().log_softmax(dim=-1).gather(1, model.output_columns(labels).T).squeeze(1)
+        )
         sources = model.word_sources(labels=labels, encoder_outputs=encoded, **story.tensors)
     shape = story.tensors["input_ids"].shape[1:]
     return TeacherForcedOutput(
