@@ -11,6 +11,7 @@ from datasets.fingerprint import Hasher
 from hypothesis import given
 from hypothesis import strategies as st
 from small_model import small_model
+from small_tokenizer import small_tokenizer
 from transformers import DataCollatorForSeq2Seq, Seq2SeqTrainer, Seq2SeqTrainingArguments, TextStreamer
 
 from hf_storyend.modeling.oov_ids import OOVNames, to_named_ids, to_slots
@@ -20,13 +21,14 @@ PREDICTIONS = ["Quentin asked.", "McDuff asked."]
 ENDINGS = ["Then Zorbl was burnt.", "Then McDuff saw Ludmila."]
 
 
-@pytest.fixture
-def copying(tokenizer):
+@pytest.fixture(scope="module")
+def copying():
+    tokenizer = small_tokenizer()
     tokenizer.num_copy_slots = 3
     return tokenizer
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def copier(copying):
     """A model that has learnt to write the first unknown word of a story."""
     model = small_model("ie-copy", copying, knowledge=None).train()
