@@ -82,7 +82,7 @@ from transformers.modeling_outputs import Seq2SeqLMOutput
 from transformers.utils import ModelOutput
 
 from .configuration_incremental_encoder import IncrementalEncoderConfig
-from .copying import CopyMechanism, CopyMemory, Offers, check_oov_labels, extend_logits, pointer_loss
+from .copying import CopyMechanism, CopyMemory, Offers, check_oov_labels, extend_logits, make_finite, pointer_loss
 from .fused_recurrence import can_fuse, fused_recurrence
 from .loading import (
     check_beams,
@@ -97,6 +97,7 @@ from .loading import (
 from .losses import (
     IGNORED,
     SampledSoftmax,
+    add_to_every_word,
     cross_entropy_sum,
     next_word_targets,
     projected_cross_entropy,
@@ -1009,7 +1010,9 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
             use_cache (`bool`, *optional*): Return the state; `config.use_cache` unless given.
             output_attentions, output_hidden_states, return_dict (`bool`, *optional*): As everywhere in transformers.
             num_items_in_batch (`int`, *optional*):
-                What the sums of losses are divided by, if not by this batch's number of ending words.
+                What the sums of losses are divided by, if not by this batch's number of ending words. In training
+                without `labels` it says that the caller computes the loss, as `Trainer` does to smooth labels: then
+                the logits are such that every word bears its share of the encoder loss.
         """
         output_attentions = _given(output_attentions, self.config.output_attentions)
         output_hidden_states = _given(output_hidden_states, self.config.output_hidden_states)
@@ -1029,7 +1032,8 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
                 tail_form_ids,
             )
             encoder_outputs, context_outputs = self.encoder.encode(inputs, output_attentions, output_hidden_states)
-            if labels is not None and context_outputs is not None and self.config.encoder_loss_weight > 0:
+            is_supervised = labels is not None or (self.training and num_items_in_batch is not None)
+            if is_supervised and context_outputs is not None and self.config.encoder_loss_weight > 0:
                 encoder_loss = self._encoder_loss(context_outputs, inputs)
         elif isinstance(encoder_outputs, (tuple, list)):
             encoder_outputs = StoryEncoderOutput.from_tuple(encoder_outputs)
@@ -1042,6 +1046,10 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         logits = None
         if labels is None or not self.training:
             logits = self._next_word_logits(ending.outputs, encoder_outputs, step_mask)
+            if past_key_values is None and encoder_outputs.copy_memory is not None:
+                logits = make_finite(logits, self.config.vocab_size)
+            if labels is None and encoder_loss is not None:
+                logits = self._with_encoder_loss(logits, decoder_input_ids, encoder_loss)
         attentions = ending.attention.unbind(dim=2) if output_attentions else ()
         output = EndingGenerationOutput(
             **self._losses(ending.outputs, encoder_outputs, logits, labels, encoder_loss, num_items_in_batch),
@@ -1063,6 +1071,15 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         sampled = subsample_targets(targets[:, 1:], ratio)
         softmax = self._sampled_softmax(outputs.device)
         return projected_cross_entropy(outputs[:, 1:], sampled, self.lm_head, self.dropout, softmax) / ratio
+
+    def _with_encoder_loss(
+        self, logits: torch.Tensor, decoder_input_ids: torch.Tensor, encoder_loss: torch.Tensor
+    ) -> torch.Tensor:
+        """Logits for a loss of the caller, by which every label bears its share of weight * Phi_en."""
+        pad_id, end_id = self.config.pad_token_id, self.config.eos_token_id
+        # Behind the start symbol and every word there is a label, behind the end symbol there is none.
+        num_labels = ((decoder_input_ids != pad_id) & (decoder_input_ids != end_id)).sum().clamp(min=1)
+        return add_to_every_word(logits, self.config.encoder_loss_weight * encoder_loss / num_labels, pad_id)
 
     def _sampled_softmax(self, device: torch.device) -> SampledSoftmax | None:
         """The classes that stand for the vocabulary in the loss of a batch; None for the full softmax."""
@@ -1150,7 +1167,10 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
                 check_oov_labels(labels, encoder_outputs.copy_memory, self.config.vocab_size)
         if decoder_input_ids is None:
             if labels is None:
-                raise ValueError("Give `labels` or `decoder_input_ids`, or let `generate()` write the ending.")
+                raise ValueError(
+                    "Give `labels` or `decoder_input_ids`, or let `generate()` write the ending. To smooth labels, "
+                    "`Trainer` needs `data_collator=DataCollatorForSeq2Seq(tokenizer, model=model)`."
+                )
             return self.prepare_decoder_input_ids_from_labels(labels)
         check_target_ids(self.config, "decoder_input_ids", decoder_input_ids, batch_size)
         if labels is not None and labels.shape != decoder_input_ids.shape:
@@ -1275,6 +1295,8 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
                     "all words so far, at least one of which the cache has not read."
                 )
             input_ids = input_ids[:, num_read:]
+        elif cache is None and kwargs.get("use_cache"):
+            kwargs["past_key_values"] = RecurrentCache()
         # Weights that wait elsewhere stand on no device.
         if (device := self.device).type != "meta":
             input_ids = input_ids.to(device)

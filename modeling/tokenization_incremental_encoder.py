@@ -77,9 +77,9 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         split_contractions (`bool`, *optional*, defaults to `True`): Whether `didn't` is two words, `did` and `n't`.
         num_copy_slots (`int`, *optional*, defaults to 0):
             For a model that copies: so many of the words that a story has and the vocabulary lacks get ids of their
-            own, from `len(tokenizer)` on (more of them stay unknown). They are in `copy_ids` and `labels`, and in what
-            `generate()` returns, and can be decoded: see `oov_ids.py`. `input_ids` have the unknown word there. 0 for
-            no `copy_ids` at all.
+            own, from `len(tokenizer)` on (more of them stay unknown). `labels` have the columns of the logits; ids in
+            `copy_ids`, and in what `generate()` returns, also spell the word, so that `decode` prints it: see
+            `oov_ids.py`. `input_ids` have the unknown word there. 0 for no `copy_ids` at all.
         tail_pointer (`bool`, *optional*, defaults to `False`):
             For a model that points to tails: also return `triple_weights` and `tail_form_ids`.
     """
@@ -347,11 +347,9 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
             features["input_ids"] = [[self._word_ids(words) for words in story] for story in kept]
             if num_slots:
                 # Numbered before anything is cut off, so that `decode` finds the words again in the whole story.
-                pairs = zip(self._as_batch("text", text), stories, strict=True)
-                slots = [self._named_oov_words(story, words, num_slots) for story, words in pairs]
-                features["copy_ids"] = [
-                    [own.ids(words) for words in story] for own, story in zip(slots, kept, strict=True)
-                ]
+                slots = [self._oov_words(words, num_slots) for words in stories]
+                rows = zip(self._as_batch("text", text), slots, kept, strict=True)
+                features["copy_ids"] = [self._named_copy_ids(story, own, words, num_slots) for story, own, words in rows]
         if text_target is not None:
             endings = self._ending_words(text_target)
             if text is not None and len(endings) != len(features["input_ids"]):
@@ -372,13 +370,16 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
     def _oov_words(self, sentences: list[list[str]], num_slots: int | None = None) -> OOVWords:
         return OOVWords(sentences, self._all_ids(), self.unk_token_id, num_slots)
 
-    def _named_oov_words(self, story: Story, sentences: list[list[str]], num_slots: int) -> OOVWords:
-        """OOV words of a story with ids that spell them, unless the slots are not those of the tokenizer's model."""
-        oov = self._oov_words(sentences, num_slots)
-        if oov.words and num_slots == self.num_copy_slots:
-            printed = self._printed_words(self._split_as_written(story), oov.words)
-            oov.slot_ids = dict(zip(oov.words, self._oov_names.ids(printed, len(self), num_slots), strict=True))
-        return oov
+    def _named_copy_ids(
+        self, story: Story, oov: OOVWords, sentences: list[list[str]], num_slots: int
+    ) -> list[list[int]]:
+        """Ids of a story's words that spell those out of the vocabulary, if the slots are those of the model."""
+        ids = [oov.ids(words) for words in sentences]
+        if not oov.words or num_slots != self.num_copy_slots:
+            return ids
+        printed = self._printed_words(self._split_as_written(story), oov.words)
+        named = self._oov_names.ids(printed, len(self), num_slots)
+        return [[named[index - len(self)] if index >= len(self) else index for index in row] for row in ids]
 
     def _split_as_written(self, story: Story) -> list[list[str]]:
         return [split_words(sentence, self.split_contractions) for sentence in self._sentences(story, 0)]
