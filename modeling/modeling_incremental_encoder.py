@@ -1046,7 +1046,8 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         logits = None
         if labels is None or not self.training:
             logits = self._next_word_logits(ending.outputs, encoder_outputs, step_mask)
-            if past_key_values is None and encoder_outputs.copy_memory is not None:
+            # For losses of others; only `generate()`, which needs none, says whether there is a cache.
+            if use_cache is None and encoder_outputs.copy_memory is not None:
                 logits = make_finite(logits, self.config.vocab_size)
             if labels is None and encoder_loss is not None:
                 logits = self._with_encoder_loss(logits, decoder_input_ids, encoder_loss)
@@ -1295,8 +1296,6 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
                     "all words so far, at least one of which the cache has not read."
                 )
             input_ids = input_ids[:, num_read:]
-        elif cache is None and kwargs.get("use_cache"):
-            kwargs["past_key_values"] = RecurrentCache()
         # Weights that wait elsewhere stand on no device.
         if (device := self.device).type != "meta":
             input_ids = input_ids.to(device)

@@ -349,7 +349,9 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
                 # Numbered before anything is cut off, so that `decode` finds the words again in the whole story.
                 slots = [self._oov_words(words, num_slots) for words in stories]
                 rows = zip(self._as_batch("text", text), slots, kept, strict=True)
-                features["copy_ids"] = [self._named_copy_ids(story, own, words, num_slots) for story, own, words in rows]
+                features["copy_ids"] = [
+                    self._named_copy_ids(story, own, words, num_slots) for story, own, words in rows
+                ]
         if text_target is not None:
             endings = self._ending_words(text_target)
             if text is not None and len(endings) != len(features["input_ids"]):

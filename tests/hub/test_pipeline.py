@@ -16,7 +16,7 @@ OTHER = "They didn't hear the timer! The kitchen was full of smoke. Tom burnt ca
 
 @pytest.fixture
 def write(model, tokenizer) -> StoryEndingPipeline:
-    return pipeline("story-ending", model=model, tokenizer=tokenizer, max_new_tokens=6)
+    return pipeline("story-ending", model=model, tokenizer=tokenizer, max_new_tokens=6, decoding="paper")
 
 
 def test_importing_the_package_registers_it(write):

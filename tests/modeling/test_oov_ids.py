@@ -46,7 +46,9 @@ def copier(copying):
 def names_in(tokenizer, stories):
     """What is printed of the words of stories that the vocabulary lacks, and of nothing else."""
     copies = tokenizer(stories)["copy_ids"]
-    return [[tokenizer.decode([index]) for row in story for index in row if index >= len(tokenizer)] for story in copies]
+    return [
+        [tokenizer.decode([index]) for row in story for index in row if index >= len(tokenizer)] for story in copies
+    ]
 
 
 def test_words_are_decoded_without_the_story(copying):

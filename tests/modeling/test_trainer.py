@@ -102,7 +102,11 @@ def test_accumulated_gradients_weigh_words_and_not_batches(tokenizer, model, tmp
 
 
 NAMES = {
-    "story": ["Quentin put a cake in the oven. They saw Zorbl.", "McDuff asked. They watched a long film.", "They saw."],
+    "story": [
+        "Quentin put a cake in the oven. They saw Zorbl.",
+        "McDuff asked. They watched a long film.",
+        "They saw.",
+    ],
     "ending": ["Then Quentin was burnt.", "The kitchen was full of smoke.", "They saw Ludmila."],
 }
 
