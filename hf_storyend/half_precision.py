@@ -6,7 +6,6 @@ import json
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file

@@ -46,7 +46,7 @@ Story = str | Sequence[str]
 
 
 class _DerivedTables:
-    """What can be made anew at any time. Pickled empty: `datasets` takes fingerprints of all that a tokenizer holds."""
+    """What can be made anew at any time. Pickled empty: `datasets` fingerprints all that a tokenizer holds."""
 
     triple_lookup: TripleLookup | None = None
     rows: Mapping[str, int] | None = None

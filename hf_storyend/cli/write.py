@@ -68,14 +68,13 @@ class GenerateOptions:
         Args:
             model: The model that generates, for its own decoding settings.
         """
-        from ..modeling.decoding import default_arguments
+        from ..pretrained import num_default_beams
 
         num_endings = self.num_return_sequences
+        if not self.do_sample and (self.num_beams or num_default_beams(model, self.decoding)) < num_endings:
+            raise ValueError(f"{num_endings} endings need `do_sample` or `num_beams` of at least {num_endings}.")
         # With sampling, the model's own beams would search.
         num_beams = self.num_beams or (1 if self.do_sample else None)
-        chosen = default_arguments(model, {} if num_beams is None else {"num_beams": num_beams}, self.decoding)
-        if not self.do_sample and (chosen.get("num_beams") or model.generation_config.num_beams or 1) < num_endings:
-            raise ValueError(f"{num_endings} endings need `do_sample` or `num_beams` of at least {num_endings}.")
         given = {
             "decoding": self.decoding,
             "num_beams": num_beams,

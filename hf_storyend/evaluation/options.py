@@ -28,7 +28,8 @@ class EvaluationOptions:
 
     Args:
         batch_size: Stories in a batch, over all processes. It changes the speed, not the result.
-        generation: Arguments of `generate()`: `{"num_beams": 4, "no_repeat_ngram_size": 3}`; default: the model's own.
+        decoding: Preset of `generate()`: "paper" or "readers"; default: the model's own settings.
+        generation: Arguments of `generate()`, which win over the preset: `{"num_beams": 4, "no_repeat_ngram_size": 3}`.
             Sampling (`do_sample`) depends on the batches, thus on the number of processes.
         max_stories: Use only the first N stories.
         num_sampled_classes: Classes that the sampled softmax draws for a batch.
@@ -42,6 +43,7 @@ class EvaluationOptions:
     """
 
     batch_size: int = 128
+    decoding: DecodingPreset | None = None
     generation: dict[str, Any] = field(default_factory=dict)
     max_stories: int | None = None
     num_sampled_classes: int = 512
@@ -104,13 +106,12 @@ class EvaluateOptions:
 
     def evaluation_options(self) -> EvaluationOptions:
         """Return the settings of the metrics."""
-        from ..modeling.decoding import preset_arguments
-
         generation = {name: getattr(self, name) for name in ("num_beams", "no_repeat_ngram_size", "max_new_tokens")}
         given = {name: value for name, value in generation.items() if value is not None}
         return EvaluationOptions(
             batch_size=self.batch_size,
-            generation=preset_arguments(self.decoding, given),
+            decoding=self.decoding,
+            generation=given,
             max_stories=self.max_stories,
             num_sampled_classes=self.num_sampled_classes,
             num_relation_names=self.num_relation_names,

@@ -9,7 +9,7 @@ import torch
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, GenerationConfig, TextStreamer, pipeline
 
 import hf_storyend
-from hf_storyend.evaluation import EvaluateOptions
+from hf_storyend.evaluation import EvaluateOptions, evaluate
 from hf_storyend.modeling.decoding import PRESETS, default_arguments, preset_arguments
 from hf_storyend.options import DecodingPreset
 from hf_storyend.pretrained import EXAMPLE_STORIES
@@ -41,10 +41,10 @@ def test_streaming_sampling_and_several_sequences_by_plain_transformers(loaded, 
     assert len({tuple(row) for row in output.sequences.tolist()}) == 5
 
 
-def written(loaded, **settings) -> str:
+def written(loaded, stories=(STORY,), **settings) -> str:
     model, tokenizer = loaded
-    ids = model.generate(**tokenizer(STORY, return_tensors="pt"), **settings)
-    return tokenizer.decode(ids[0], skip_special_tokens=True, context=STORY)
+    ids = model.generate(**tokenizer(stories, return_tensors="pt"), **settings)
+    return tokenizer.decode(ids[0], skip_special_tokens=True, context=stories[0])
 
 
 def test_the_pipeline_writes_for_readers_unless_told_otherwise(loaded):
@@ -81,10 +81,17 @@ def test_settings_that_a_model_was_saved_with_win_over_the_default_preset(model)
     assert default_arguments(model, {}, "readers") == READERS
 
 
-def test_evaluation_is_greedy_unless_told_otherwise():
-    assert EvaluateOptions().evaluation_options().generation == {"num_beams": 1, "do_sample": False}
-    assert EvaluateOptions(decoding="readers").evaluation_options().generation == READERS
-    assert EvaluateOptions(decoding="readers", num_beams=2).evaluation_options().generation["num_beams"] == 2
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [({}, {}), ({"decoding": "readers"}, READERS), ({"num_beams": 3}, {"num_beams": 3})],
+)
+def test_evaluation_is_greedy_unless_told_otherwise(loaded, given, expected, tmp_path):
+    (tmp_path / "one.jsonl").write_text(json.dumps({"context": STORY.split(". "), "ending": "It burnt."}) + "\n")
+    settings = {"data_dir": str(tmp_path / "one.jsonl"), "num_seeds": 0, "bootstrap_samples": 0}
+    evaluate(EvaluateOptions(**settings, output_dir=str(tmp_path / "out"), **given))
+    (line,) = (tmp_path / "out" / "endings.jsonl").read_text().splitlines()
+    story = json.loads((tmp_path / "one.jsonl").read_text())["context"]
+    assert json.loads(line)["ending"] == written(loaded, [story], **expected)
 
 
 def test_commands_know_all_presets():
