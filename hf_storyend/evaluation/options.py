@@ -29,7 +29,7 @@ class EvaluationOptions:
     Args:
         batch_size: Stories in a batch, over all processes. It changes the speed, not the result.
         decoding: Preset of `generate()`: "paper" or "readers"; default: the model's own settings.
-        generation: Arguments of `generate()`, which win over the preset: `{"num_beams": 4, "no_repeat_ngram_size": 3}`.
+        generation: Arguments of `generate()`, which win over the preset: `{"num_beams": 4}`.
             Sampling (`do_sample`) depends on the batches, thus on the number of processes.
         max_stories: Use only the first N stories.
         num_sampled_classes: Classes that the sampled softmax draws for a batch.
