@@ -131,7 +131,7 @@ def main() -> None:
     sources = {"stories": arguments.stories, "conceptnet": tuple(arguments.conceptnet), "glove": arguments.glove}
     prepare(PrepareOptions(output_dir=str(data_dir), **sources, **recipe["prepare"]))
     runs = train_all(recipe, data_dir, output_dir)
-    save_half_precision(runs[-1], model, **recipe["generation"])
+    save_half_precision(runs[-1], model)
     metrics = measure(model, data_dir, arguments.cloze, runs[-1])
     write_card(model, runs[-1], describe_runs(recipe, output_dir))
     print(json.dumps(metrics, indent=1))

@@ -23,7 +23,7 @@ def main() -> None:
         print()
 
     # Any decoding method of `generate()`.
-    for sample in write(EXAMPLE_STORIES[0], do_sample=True, num_beams=1, num_return_sequences=3):
+    for sample in write(EXAMPLE_STORIES[0], do_sample=True, num_return_sequences=3):
         print(f"sampled: {sample['ending']}")
 
     # Additional knowledge, and an explanation of the ending.

@@ -6,7 +6,6 @@ import json
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
@@ -14,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from .modeling import IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
 
 
-def save_half_precision(model_directory: str | Path, output_dir: str | Path, **generation: Any) -> None:
+def save_half_precision(model_directory: str | Path, output_dir: str | Path) -> None:
     """
     Save a model and its tokenizer with float16 weights, for models that are shipped in a package.
 
@@ -24,14 +23,12 @@ def save_half_precision(model_directory: str | Path, output_dir: str | Path, **g
     Args:
         model_directory: The trained model.
         output_dir: Directory to write; other files in it are left alone.
-        generation: Settings of `generate()` to save with the model.
 
     Raises:
         ValueError: If a weight exceeds the range of float16.
     """
     model = IncrementalEncoderForEndingGeneration.from_pretrained(model_directory, dtype=torch.float32)
     _check_range(model)
-    model.generation_config.update(**generation)
     tokenizer = IncrementalEncoderTokenizer.from_pretrained(model_directory)
     # A temporary directory tells the model's files from others in `output_dir`.
     with tempfile.TemporaryDirectory() as temporary:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import MISSING, field, fields
-from typing import Any
+from typing import Any, Literal
 
+# Names of `PRESETS` in `modeling/decoding.py`, which commands can't import before torch is needed.
+DecodingPreset = Literal["readers", "paper"]
 # As the default of an option: it must be given.
 REQUIRED: Any = MISSING
 # Longest story of commands and demo, unless their options say otherwise: far beyond any of the corpus.

@@ -139,6 +139,13 @@ def pipeline(model: str | Path | None = None, **settings: Any) -> StoryEndingPip
     return StoryEndingPipeline(model=network, tokenizer=tokenizer, **settings)
 
 
+def num_default_beams(model: IncrementalEncoderForEndingGeneration, decoding: str | None = None) -> int:
+    """Return the number of beams that the pipeline uses unless told otherwise."""
+    from .modeling.decoding import default_arguments
+
+    return default_arguments(model, {}, decoding).get("num_beams") or model.generation_config.num_beams or 1
+
+
 def generate(
     stories: str | Sequence[str], model: str | Path | StoryEndingPipeline | None = None, **settings: Any
 ) -> str | list[str]:

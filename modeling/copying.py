@@ -28,6 +28,8 @@ from .losses import IGNORED, SampledSoftmax
 from .tensor_utils import is_eager_mode, upcast
 
 PADDING = -1
+# e^-40 added to a sum of probabilities does not change it, even in double precision.
+_LOG_IMPOSSIBLE = 40.0
 
 
 class CopyMemory(NamedTuple):
@@ -83,6 +85,13 @@ def extend_logits(logits: torch.Tensor, scores: torch.Tensor, ids: torch.Tensor,
     columns = ids.masked_fill(~is_first | (ids == PADDING), num_words).unsqueeze(1).expand_as(totals)
     mixed = torch.logaddexp(upcast(extended.gather(2, columns)), totals)
     return extended.scatter(2, columns, mixed.to(logits.dtype))[..., :num_words]
+
+
+def make_finite(logits: torch.Tensor, vocab_size: int) -> torch.Tensor:
+    """Slots of no word made as unlikely as can be, for losses that sum over all columns; they have no gradient."""
+    words, slots = logits.split((vocab_size, logits.shape[-1] - vocab_size), dim=-1)
+    lowest = (upcast(logits).logsumexp(dim=-1, keepdim=True) - _LOG_IMPOSSIBLE).to(logits.dtype)
+    return torch.cat((words, slots.where(slots > -torch.inf, lowest)), dim=-1)
 
 
 def merge_oov_logits(logits: torch.Tensor, vocab_size: int, unk_token_id: int) -> torch.Tensor:

@@ -222,7 +222,7 @@ def _log_probabilities(
         chunk = [_without(story, removed) for removed in rows[start : start + num_rows]]
         batch = {name: torch.stack([row[name] for row in chunk]) for name in story}
         logits = model(**batch, decoder_input_ids=word_ids.expand(len(chunk), -1), use_cache=False).logits
-        index = labels.unsqueeze(2).expand(len(chunk), -1, -1)
+        index = model.output_columns(labels).unsqueeze(2).expand(len(chunk), -1, -1)
         found += logits.double().log_softmax(dim=-1).gather(2, index).sum(dim=(1, 2)).tolist()
     return found
 

@@ -54,6 +54,19 @@ def cross_entropy_sum(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tens
     )
 
 
+def add_to_every_word(logits: torch.Tensor, loss: torch.Tensor, column: int) -> torch.Tensor:
+    """
+    Logits [B, T, C] under which -log p of every word but that of `column` is higher by exactly `loss`: whatever loss a
+    caller takes from them, it has this one in it, with its gradient. `column`, never a label, takes the probability.
+    """
+    logits = upcast(logits)
+    # log(e^loss - 1), which must neither overflow nor be that of 0.
+    loss = loss.clamp(min=1e-6)
+    rest = logits.logsumexp(dim=-1, keepdim=True) + loss + (-torch.expm1(-loss)).log()
+    taken = torch.logaddexp(logits[..., column, None], rest)
+    return torch.cat((logits[..., :column], taken, logits[..., column + 1 :]), dim=-1)
+
+
 def _dtype_of_product(states: torch.Tensor) -> torch.dtype:
     """The dtype that calling the projection would compute in."""
     device = states.device.type

@@ -61,7 +61,7 @@ What the paper leaves open, decided here:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -77,11 +77,12 @@ from transformers import (
 )
 from transformers import initialization as init
 from transformers.cache_utils import Cache
+from transformers.generation.streamers import BaseStreamer
 from transformers.modeling_outputs import Seq2SeqLMOutput
 from transformers.utils import ModelOutput
 
 from .configuration_incremental_encoder import IncrementalEncoderConfig
-from .copying import CopyMechanism, CopyMemory, Offers, check_oov_labels, extend_logits, pointer_loss
+from .copying import CopyMechanism, CopyMemory, Offers, check_oov_labels, extend_logits, make_finite, pointer_loss
 from .fused_recurrence import can_fuse, fused_recurrence
 from .loading import (
     check_beams,
@@ -96,13 +97,22 @@ from .loading import (
 from .losses import (
     IGNORED,
     SampledSoftmax,
+    add_to_every_word,
     cross_entropy_sum,
     next_word_targets,
     projected_cross_entropy,
     subsample_targets,
 )
+from .oov_ids import to_named_ids
 from .pipeline_incremental_encoder import CUSTOM_PIPELINES
-from .story_inputs import StoryInputs, check_prompts, check_target_ids, decoder_step_mask, prepare_story_inputs
+from .story_inputs import (
+    StoryInputs,
+    check_prompts,
+    check_target_ids,
+    decoder_step_mask,
+    output_columns,
+    prepare_story_inputs,
+)
 from .tail_pointer import TailMemory, TailPointer, WordSources, boost_forms, form_scores, split_probabilities
 from .tensor_utils import PackedTokens, distinct_triples, is_eager_mode, masked_softmax, upcast, weighted_sum
 
@@ -992,7 +1002,8 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
             copy_ids (`torch.LongTensor` of shape `[B, K, L]`, *optional*):
                 If words can be copied: the ids under which the words of the story are copied, those of the vocabulary
                 or, for words that it lacks, slots from `config.vocab_size` on; `input_ids` unless given. Then
-                `labels` and `decoder_input_ids` may have the slots of their story.
+                `labels` and `decoder_input_ids` may have the slots of their story. In place of a slot there may be
+                an id that also spells the word (`oov_ids.py`).
             triple_weights (`torch.Tensor` of shape `[B, K, L, N]`, *optional*):
                 With a tail pointer: how strongly a triple suggests its tail; 0 unless given.
             tail_form_ids (`torch.LongTensor` of shape `[B, K, L, N, F]`, *optional*):
@@ -1011,11 +1022,14 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
             use_cache (`bool`, *optional*): Return the state; `config.use_cache` unless given.
             output_attentions, output_hidden_states, return_dict (`bool`, *optional*): As everywhere in transformers.
             num_items_in_batch (`int`, *optional*):
-                What the sums of losses are divided by, if not by this batch's number of ending words.
+                What the sums of losses are divided by, if not by this batch's number of ending words. In training
+                without `labels` it says that the caller computes the loss, as `Trainer` does to smooth labels: then
+                the logits are such that every word bears its share of the encoder loss.
         """
         output_attentions = _given(output_attentions, self.config.output_attentions)
         output_hidden_states = _given(output_hidden_states, self.config.output_hidden_states)
         return_dict = _given(return_dict, self.config.return_dict)
+        labels, decoder_input_ids = self.output_columns(labels), self.output_columns(decoder_input_ids)
 
         encoder_loss = None
         if encoder_outputs is None:
@@ -1030,7 +1044,8 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
                 tail_form_ids,
             )
             encoder_outputs, context_outputs = self.encoder.encode(inputs, output_attentions, output_hidden_states)
-            if labels is not None and context_outputs is not None and self.config.encoder_loss_weight > 0:
+            is_supervised = labels is not None or (self.training and num_items_in_batch is not None)
+            if is_supervised and context_outputs is not None and self.config.encoder_loss_weight > 0:
                 encoder_loss = self._encoder_loss(context_outputs, inputs)
         elif isinstance(encoder_outputs, (tuple, list)):
             encoder_outputs = StoryEncoderOutput.from_tuple(encoder_outputs)
@@ -1043,6 +1058,11 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         logits = None
         if labels is None or not self.training:
             logits = self._next_word_logits(ending.outputs, encoder_outputs, step_mask)
+            # For losses of others; only `generate()`, which needs none, says whether there is a cache.
+            if use_cache is None and encoder_outputs.copy_memory is not None:
+                logits = make_finite(logits, self.config.vocab_size)
+            if labels is None and encoder_loss is not None:
+                logits = self._with_encoder_loss(logits, decoder_input_ids, encoder_loss)
         attentions = ending.attention.unbind(dim=2) if output_attentions else ()
         output = EndingGenerationOutput(
             **self._losses(ending.outputs, encoder_outputs, logits, labels, encoder_loss, num_items_in_batch),
@@ -1064,6 +1084,15 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         sampled = subsample_targets(targets[:, 1:], ratio)
         softmax = self._sampled_softmax(outputs.device)
         return projected_cross_entropy(outputs[:, 1:], sampled, self.lm_head, self.dropout, softmax) / ratio
+
+    def _with_encoder_loss(
+        self, logits: torch.Tensor, decoder_input_ids: torch.Tensor, encoder_loss: torch.Tensor
+    ) -> torch.Tensor:
+        """Logits for a loss of the caller, by which every label bears its share of weight * Phi_en."""
+        pad_id, end_id = self.config.pad_token_id, self.config.eos_token_id
+        # Behind the start symbol and every word there is a label, behind the end symbol there is none.
+        num_labels = ((decoder_input_ids != pad_id) & (decoder_input_ids != end_id)).sum().clamp(min=1)
+        return add_to_every_word(logits, self.config.encoder_loss_weight * encoder_loss / num_labels, pad_id)
 
     def _sampled_softmax(self, device: torch.device) -> SampledSoftmax | None:
         """The classes that stand for the vocabulary in the loss of a batch; None for the full softmax."""
@@ -1112,6 +1141,7 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
             encoder_outputs ([`StoryEncoderOutput`], *optional*): What the encoder made of `inputs`, if known.
             inputs: The story's tensors, as in `forward`.
         """
+        labels = self.output_columns(labels)
         story = prepare_story_inputs(self.config, **inputs)
         encoded = self.encoder.encode(story)[0] if encoder_outputs is None else encoder_outputs
         # Endings that were generated may be longer than those to learn from: `max_ending_length` is no limit here.
@@ -1123,6 +1153,13 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         if forms is not None:
             forms = forms[0], boost_forms(logits, *forms)
         return split_probabilities(logits, places, forms, encoded.tail_memory, labels, story.triple_mask.shape)
+
+    def output_columns(self, ids: torch.LongTensor | None) -> torch.LongTensor | None:
+        """
+        Columns of the logits for `labels` or generated ids, to be gathered from logits: the ids themselves, but for
+        words out of the vocabulary, whose ids spell them.
+        """
+        return None if ids is None or not isinstance(ids, torch.Tensor) else output_columns(self.config, ids)
 
     def prepare_decoder_input_ids_from_labels(self, labels: torch.LongTensor) -> torch.LongTensor:
         """What the decoder reads to predict `labels`: the start symbol, then all but the last."""
@@ -1143,7 +1180,10 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
                 check_oov_labels(labels, encoder_outputs.copy_memory, self.config.vocab_size)
         if decoder_input_ids is None:
             if labels is None:
-                raise ValueError("Give `labels` or `decoder_input_ids`, or let `generate()` write the ending.")
+                raise ValueError(
+                    "Give `labels` or `decoder_input_ids`, or let `generate()` write the ending. To smooth labels, "
+                    "`Trainer` needs `data_collator=DataCollatorForSeq2Seq(tokenizer, model=model)`."
+                )
             return self.prepare_decoder_input_ids_from_labels(labels)
         check_target_ids(self.config, "decoder_input_ids", decoder_input_ids, batch_size)
         if labels is not None and labels.shape != decoder_input_ids.shape:
@@ -1219,6 +1259,33 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
             # A copy, because generate() repeats the rows for beams and samples in place.
             kwargs["encoder_outputs"] = type(encoded)(**encoded)
         check_beams(self, generation_config, {"inputs": inputs, **kwargs})
+        if not self.config.copy:
+            return self._generate(inputs, generation_config, logits_processor, **kwargs)
+        copy_ids = kwargs.get("copy_ids")
+        if kwargs.get("decoder_input_ids") is not None:
+            kwargs["decoder_input_ids"] = self.output_columns(kwargs["decoder_input_ids"])
+        if copy_ids is not None and kwargs.get("streamer") is not None:
+            kwargs["streamer"] = NamingStreamer(kwargs["streamer"], lambda ids: self._named_ids(ids, copy_ids))
+        generated = self._generate(inputs, generation_config, logits_processor, **kwargs)
+        if copy_ids is None:
+            return generated
+        if isinstance(generated, torch.Tensor):
+            return self._named_ids(generated, copy_ids)
+        generated.sequences = self._named_ids(generated.sequences, copy_ids)
+        return generated
+
+    def _named_ids(self, ids: torch.Tensor, copy_ids: torch.Tensor) -> torch.Tensor:
+        """What was generated, with ids that spell the words out of the vocabulary."""
+        return to_named_ids(ids, copy_ids, self.config.vocab_size, self.config.num_copy_slots)
+
+    def _generate(
+        self,
+        inputs: torch.Tensor | None,
+        generation_config: GenerationConfig | None,
+        logits_processor: LogitsProcessorList | None,
+        **kwargs: Any,
+    ):
+        """The same with columns of the logits for ids."""
         suppressed = [self.config.unk_token_id, self.config.pad_token_id, self.config.bos_token_id]
         suppress = SuppressSpecialTokens(suppressed, device=self._generation_device(inputs, kwargs))
         processors = LogitsProcessorList([suppress, *(logits_processor or [])])
@@ -1270,6 +1337,7 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         """
         if not self.config.copy:
             return super().compute_transition_scores(sequences, scores, beam_indices, normalize_logits)
+        sequences = self.output_columns(sequences)
         steps = torch.stack(scores)  # [T, rows, V + slots]
         steps = steps.log_softmax(dim=-1) if normalize_logits else steps
         if beam_indices is None:
@@ -1315,6 +1383,20 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
 
 class SuppressSpecialTokens(SuppressTokensLogitsProcessor):
     """A type of its own: of two processors of one type, generate() would drop the one for `suppress_tokens`."""
+
+
+class NamingStreamer(BaseStreamer):
+    """Passes words on to a streamer by ids that spell them."""
+
+    def __init__(self, streamer: BaseStreamer, name_ids: Callable[[torch.Tensor], torch.Tensor]):
+        self._streamer, self._name_ids = streamer, name_ids
+
+    def put(self, value: torch.Tensor) -> None:
+        # The prompt comes as rows, every word as one number a row.
+        self._streamer.put(self._name_ids(value.view(len(value), -1)).view_as(value))
+
+    def end(self) -> None:
+        self._streamer.end()
 
 
 def _given(value: bool | None, default: bool) -> bool:

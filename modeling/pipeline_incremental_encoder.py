@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from transformers import Pipeline
 
+from .decoding import default_arguments, preset_arguments
 from .evidence import (
     collect_evidence,
     cut_small_shares,
@@ -34,7 +35,7 @@ class StoryEndingPipeline(Pipeline):
 
     ```python
     >>> write = pipeline(model="owner/name", trust_remote_code=True)
-    >>> write("Ann put a cake in the oven. She fell asleep.", num_beams=4)
+    >>> write("Ann put a cake in the oven. She fell asleep.")
     [{'ending': ..., 'score': ..., 'words': [...], 'evidence': [{'head': 'oven', 'relation': 'UsedFor', ...}]}]
     ```
 
@@ -65,7 +66,10 @@ class StoryEndingPipeline(Pipeline):
         triple_weight (`float`, *optional*): How strongly own triples suggest their tails: see the tokenizer.
         evidence_top_k (`int`, *optional*, defaults to 5): Most triples in `evidence`, and in `attention`.
         effects (`bool`, *optional*, defaults to `False`): Whether to measure effects, in one more pass an ending.
-        kwargs: Whatever `generate()` takes.
+        decoding (`str`, *optional*):
+            Preset of `decoding.py`: `"readers"`, 8 beams and no length penalty, unless the model's own
+            `generation_config` has beams or samples; or `"paper"`, greedy.
+        kwargs: Whatever `generate()` takes; it wins over the preset.
     """
 
     _load_tokenizer = True
@@ -82,11 +86,19 @@ class StoryEndingPipeline(Pipeline):
         triple_weight: float | None = None,
         evidence_top_k: int | None = None,
         effects: bool | None = None,
+        decoding: str | None = None,
         **generate_kwargs: Any,
     ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
         if evidence_top_k is not None and (not isinstance(evidence_top_k, int) or evidence_top_k < 0):
             raise ValueError(f"`evidence_top_k` must be a whole number of at least 0; got {evidence_top_k!r}.")
-        own = {"triple_weight": triple_weight, "evidence_top_k": evidence_top_k, "effects": effects}
+        own = {
+            "triple_weight": triple_weight,
+            "evidence_top_k": evidence_top_k,
+            "effects": effects,
+            "decoding": decoding,
+        }
+        if decoding is not None:
+            preset_arguments(decoding, {})
         given = {name: value for name, value in own.items() if value is not None}
         return ({} if triples is None else {"triples": triples}), {**generate_kwargs, **given}, {}
 
@@ -109,6 +121,7 @@ class StoryEndingPipeline(Pipeline):
         triple_weight: float | None = None,
         evidence_top_k: int = 5,
         effects: bool = False,
+        decoding: str | None = None,
         **generate_kwargs: Any,
     ) -> dict[str, Any]:
         stories, triples = input_tensors["story"], input_tensors["triples"]
@@ -119,7 +132,8 @@ class StoryEndingPipeline(Pipeline):
         inputs = self.tokenizer(as_lists, triples=own, triple_weight=triple_weight, return_tensors="pt")
         inputs = inputs.to(self.device)
         # Whatever it is asked to return besides, only the sequences are looked at.
-        generated = self.model.generate(**inputs, **{**generate_kwargs, "return_dict_in_generate": True}).sequences
+        arguments = default_arguments(self.model, generate_kwargs, decoding)
+        generated = self.model.generate(**inputs, **{**arguments, "return_dict_in_generate": True}).sequences
         num_each = len(generated) // len(stories)
         inputs = {name: tensor.repeat_interleave(num_each, dim=0) for name, tensor in inputs.items()}
         contexts = [story for story in as_lists for _ in range(num_each)]
@@ -141,10 +155,11 @@ class StoryEndingPipeline(Pipeline):
     ) -> list[dict[str, Any]]:
         """Read the endings once more, all at once: that gives sources and scores however they were searched for."""
         targets = generated[:, 1:]
+        columns = self.model.output_columns(targets)
         is_word = _until_end(targets, self.model.config.eos_token_id)
         encoded = self.model.encoder(**inputs, output_attentions=True)
         output = self.model(encoder_outputs=encoded, decoder_input_ids=generated[:, :-1], output_attentions=True)
-        log_probabilities = output.logits.float().log_softmax(dim=-1).gather(2, targets.unsqueeze(2)).squeeze(2)
+        log_probabilities = output.logits.float().log_softmax(dim=-1).gather(2, columns.unsqueeze(2)).squeeze(2)
         # Never an empty ending: it has its end symbol at least.
         scores = (log_probabilities * is_word).sum(dim=1) / is_word.sum(dim=1)
         texts = self.tokenizer.batch_decode(generated, skip_special_tokens=True, context=contexts)

@@ -11,6 +11,7 @@ from transformers.utils import logging
 
 from .configuration_incremental_encoder import IncrementalEncoderConfig
 from .losses import labelled_steps
+from .oov_ids import are_foreign, to_slots
 from .tensor_utils import is_eager_mode
 
 logger = logging.get_logger(__name__)
@@ -68,7 +69,7 @@ def prepare_story_inputs(
     triple_ids, triple_mask = _triples(input_ids, triple_ids, triple_mask)
     # Whatever stands at padding, -100 included, is looked up as a harmless word.
     word_ids = input_ids.long().masked_fill(~word_mask, config.pad_token_id)
-    copy_ids = word_ids if copy_ids is None or not config.copy else _copy_ids(input_ids, copy_ids)
+    copy_ids = word_ids if copy_ids is None or not config.copy else _copy_ids(config, input_ids, copy_ids)
     weights, forms = _offered_tails(config, triple_ids, triple_weights, tail_form_ids)
     triple_mask = triple_mask & word_mask.unsqueeze(-1)
     inputs = StoryInputs(word_ids, word_mask, triple_ids.long(), triple_mask, copy_ids, weights, forms)
@@ -135,14 +136,23 @@ def _word_mask(input_ids: torch.Tensor, attention_mask: torch.Tensor | None) -> 
     return attention_mask.reshape(input_ids.shape).to(torch.bool)
 
 
-def _copy_ids(input_ids: torch.Tensor, copy_ids: torch.Tensor) -> torch.Tensor:
+def _copy_ids(config: IncrementalEncoderConfig, input_ids: torch.Tensor, copy_ids: torch.Tensor) -> torch.Tensor:
     _check_is_integer("copy_ids", copy_ids)
     copy_ids = copy_ids.unsqueeze(1) if copy_ids.ndim == 2 and input_ids.shape[1] == 1 else copy_ids
     if copy_ids.shape != input_ids.shape:
         raise ValueError(
             f"`copy_ids` must have the shape of `input_ids` {tuple(input_ids.shape)}; got {tuple(copy_ids.shape)}."
         )
-    return copy_ids.long()
+    return output_columns(config, copy_ids.long())
+
+
+def output_columns(config: IncrementalEncoderConfig, ids: torch.Tensor) -> torch.Tensor:
+    """Columns of the logits for ids of words, those out of the vocabulary included; all else stays as it is."""
+    if not config.copy:
+        return ids
+    slots = to_slots(ids, config.vocab_size, config.num_copy_slots)
+    # Ids of no word stay, to be refused.
+    return slots.where(~are_foreign(ids, config.vocab_size, config.num_copy_slots), ids)
 
 
 def _triples(

@@ -250,11 +250,11 @@ class OOVWords:
         unknown = dict.fromkeys(word for words in sentences for word in words if word not in vocabulary)
         self.words = list(unknown)[:num_slots]
         self._vocabulary, self._unknown_id = vocabulary, unknown_id
-        self._slots = {word: len(vocabulary) + number for number, word in enumerate(self.words)}
+        self.slot_ids = {word: len(vocabulary) + number for number, word in enumerate(self.words)}
 
     def ids(self, words: Iterable[str]) -> list[int]:
         """Ids of words: those of the vocabulary, of the story's slots, or the unknown word's."""
-        return [self._vocabulary.get(word, self._slots.get(word, self._unknown_id)) for word in words]
+        return [self._vocabulary.get(word, self.slot_ids.get(word, self._unknown_id)) for word in words]
 
 
 def printed_words(sentences: Sequence[Sequence[str]], words: Sequence[str]) -> list[str]:

@@ -15,6 +15,7 @@ from transformers.utils import logging
 
 from .knowledge_table import KnowledgeTable, Triple, TripleLookup, relation_name, unique_tails
 from .loading import check_vocabulary, error_context, read_forms, read_json, shortened, write_json
+from .oov_ids import OOVNames, are_foreign
 from .story_padding import (
     SizeLimits,
     dict_of_lists,
@@ -44,6 +45,16 @@ _TRIPLE_NAMES = ("triple_ids", "triple_mask")
 Story = str | Sequence[str]
 
 
+class _DerivedTables:
+    """What can be made anew at any time. Pickled empty: `datasets` fingerprints all that a tokenizer holds."""
+
+    triple_lookup: TripleLookup | None = None
+    rows: Mapping[str, int] | None = None
+
+    def __reduce__(self) -> tuple:
+        return _DerivedTables, ()
+
+
 class IncrementalEncoderTokenizer(PreTrainedTokenizer):
     r"""
     Word-level tokenizer that looks up the triples of every word of a story.
@@ -66,8 +77,9 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         split_contractions (`bool`, *optional*, defaults to `True`): Whether `didn't` is two words, `did` and `n't`.
         num_copy_slots (`int`, *optional*, defaults to 0):
             For a model that copies: so many of the words that a story has and the vocabulary lacks get ids of their
-            own, from `len(tokenizer)` on in the order they first stand in the story (more of them stay unknown). They
-            are in `copy_ids` and `labels`; `input_ids` have the unknown word there. 0 for no `copy_ids` at all.
+            own, from `len(tokenizer)` on (more of them stay unknown). `labels` have the columns of the logits; ids in
+            `copy_ids`, and in what `generate()` returns, also spell the word, so that `decode` prints it: see
+            `oov_ids.py`. `input_ids` have the unknown word there. 0 for no `copy_ids` at all.
         tail_pointer (`bool`, *optional*, defaults to `False`):
             For a model that points to tails: also return `triple_weights` and `tail_form_ids`.
     """
@@ -109,6 +121,7 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         self.word_forms: dict[str, str] = {} if word_forms_file is None else read_forms(word_forms_file)
         self._knowledge = KnowledgeTable() if knowledge_file is None else KnowledgeTable.load(knowledge_file)
         self.tail_pointer = bool(tail_pointer)
+        self._oov_names = OOVNames()
         self._forget_lookup()
         kwargs.setdefault("special_tokens_pattern", "eos")
         super().__init__(
@@ -201,13 +214,13 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
                 raise ValueError(f"{origin}: {unknown[0]!r}, in the triples of {words!r}, is not in the vocabulary.")
 
     def _forget_lookup(self) -> None:
-        self._triple_lookup: TripleLookup | None = None
-        self._rows: Mapping[str, int] | None = None
+        self._derived = _DerivedTables()
 
     def _lookup_tensors(self) -> TripleLookup:
-        if self._triple_lookup is None:
-            self._triple_lookup = self._knowledge.lookup(self.get_vocab(), self.unk_token_id, self.pad_token_id)
-        return self._triple_lookup
+        if self._derived.triple_lookup is None:
+            tensors = self._knowledge.lookup(self.get_vocab(), self.unk_token_id, self.pad_token_id)
+            self._derived.triple_lookup = tensors
+        return self._derived.triple_lookup
 
     def _phrase_graphs(self) -> dict[int, list[tuple[list[int], list[Triple]]]]:
         """Phrases by their last word: the ids of their words, and their triples, the longest phrase first."""
@@ -219,10 +232,6 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         for same_end in phrases.values():
             same_end.sort(key=lambda phrase: -len(phrase[0]))
         return phrases
-
-    def __getstate__(self) -> dict[str, Any]:
-        # What can be made anew is left out, so that the fingerprint of cached data sets does not depend on it.
-        return {**super().__getstate__(), "_triple_lookup": None, "_rows": None}
 
     def __call__(
         self,
@@ -338,9 +347,10 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
             features["input_ids"] = [[self._word_ids(words) for words in story] for story in kept]
             if num_slots:
                 # Numbered before anything is cut off, so that `decode` finds the words again in the whole story.
-                slots = [self._oov_words(story, num_slots) for story in stories]
+                slots = [self._oov_words(words, num_slots) for words in stories]
+                rows = zip(self._as_batch("text", text), slots, kept, strict=True)
                 features["copy_ids"] = [
-                    [own.ids(words) for words in story] for own, story in zip(slots, kept, strict=True)
+                    self._named_copy_ids(story, own, words, num_slots) for story, own, words in rows
                 ]
         if text_target is not None:
             endings = self._ending_words(text_target)
@@ -361,6 +371,24 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
 
     def _oov_words(self, sentences: list[list[str]], num_slots: int | None = None) -> OOVWords:
         return OOVWords(sentences, self._all_ids(), self.unk_token_id, num_slots)
+
+    def _named_copy_ids(
+        self, story: Story, oov: OOVWords, sentences: list[list[str]], num_slots: int
+    ) -> list[list[int]]:
+        """Ids of a story's words that spell those out of the vocabulary, if the slots are those of the model."""
+        ids = [oov.ids(words) for words in sentences]
+        if not oov.words or num_slots != self.num_copy_slots:
+            return ids
+        printed = self._printed_words(self._split_as_written(story), oov.words)
+        named = self._oov_names.ids(printed, len(self), num_slots)
+        return [[named[index - len(self)] if index >= len(self) else index for index in row] for row in ids]
+
+    def _split_as_written(self, story: Story) -> list[list[str]]:
+        return [split_words(sentence, self.split_contractions) for sentence in self._sentences(story, 0)]
+
+    def _printed_words(self, sentences: list[list[str]], words: list[str]) -> list[str]:
+        """Words as the story, split as it is written, writes them."""
+        return printed_words(sentences, words) if self.do_lower_case else words
 
     @staticmethod
     def _sentences(story: Any, row: int) -> list[str]:
@@ -425,7 +453,9 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
 
     def _without_foreign_oov_ids(self, ids: torch.Tensor) -> torch.Tensor:
         """OOV ids beyond this tokenizer's number become unknown words."""
-        return ids.masked_fill(ids >= len(self) + self.num_copy_slots, self.unk_token_id)
+        if not self.num_copy_slots:
+            return ids.masked_fill(ids >= len(self), self.unk_token_id)
+        return ids.masked_fill(are_foreign(ids, len(self), self.num_copy_slots), self.unk_token_id)
 
     def lookup_ids(self, copy_ids: Sequence[Sequence[int]], oov_words: Sequence[str]) -> list[list[int]]:
         """
@@ -434,7 +464,7 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         """
         rows, first = self._table_rows(), len(self)
         known = [rows.get(word, self.unk_token_id) for word in oov_words]
-        return [[known[index - first] if index >= first else index for index in sentence] for sentence in copy_ids]
+        return [[known[self._slot(index)] if index >= first else index for index in sentence] for sentence in copy_ids]
 
     def _lookup(
         self,
@@ -468,9 +498,9 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         return found._asdict() if self.tail_pointer else {name: found._asdict()[name] for name in _TRIPLE_NAMES}
 
     def _table_rows(self) -> Mapping[str, int]:
-        if self._rows is None:
-            self._rows = self._knowledge.rows(self.get_vocab())
-        return self._rows
+        if self._derived.rows is None:
+            self._derived.rows = self._knowledge.rows(self.get_vocab())
+        return self._derived.rows
 
     def _places(
         self, features: dict[str, list], word_ids: torch.Tensor, mask: torch.Tensor, rows: Mapping[str, int]
@@ -633,23 +663,31 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         **kwargs: Any,
     ) -> str:
         token_ids = [token_ids] if isinstance(token_ids, int) else token_ids
+        # Trainer pads what it gathers with -100.
+        token_ids = [self.pad_token_id if token_id < 0 else token_id for token_id in token_ids]
         if context is None:
             return join_words(self.convert_ids_to_tokens(token_ids, skip_special_tokens), self.word_forms)
-        sentences = [split_words(sentence, self.split_contractions) for sentence in self._sentences(context, 0)]
-        first_slot, tokens = len(self), []
-        copied = self._copied_words(context, sentences) if max(token_ids, default=0) >= first_slot else []
+        sentences = self._split_as_written(context)
+        has_oov = max(token_ids, default=0) >= len(self)
+        copied = self._printed_words(sentences, self.oov_words(context)) if has_oov else []
+        tokens: list[str] = []
         for token_id in token_ids:
-            if first_slot <= token_id < first_slot + len(copied):
-                tokens.append(copied[token_id - first_slot])
+            if self._oov_word(token_id) is None and len(self) <= token_id and self._slot(token_id) < len(copied):
+                tokens.append(copied[self._slot(token_id)])
             else:
                 tokens += self.convert_ids_to_tokens([token_id], skip_special_tokens)
         forms = {**self.word_forms, **truecase_forms(sentences)} if self.do_lower_case else self.word_forms
         return join_words(tokens, forms)
 
-    def _copied_words(self, context: Story, sentences: list[list[str]]) -> list[str]:
-        """The unknown words of a story in the order of their slots, as the story writes them."""
-        unknown = self.oov_words(context)
-        return printed_words(sentences, unknown) if self.do_lower_case else unknown
+    def _oov_word(self, token_id: int) -> str | None:
+        """The word out of the vocabulary that an id spells or, in this instance, stands for."""
+        return None if token_id < len(self) else self._oov_names.word(token_id, len(self), self.num_copy_slots)
+
+    def _slot(self, token_id: int) -> int:
+        """Which of the story's words out of the vocabulary an id stands for, if that is all it says."""
+        number = token_id - len(self)
+        is_named = self.num_copy_slots and number >= self.num_copy_slots
+        return number % self.num_copy_slots if is_named else number
 
     def convert_tokens_to_string(self, tokens: list[str]) -> str:
         return join_words(tokens, self.word_forms)
@@ -669,7 +707,7 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         return self._ids.get(token, self._ids.get(str(self.unk_token)))
 
     def _convert_id_to_token(self, index: int) -> str:
-        return self._words.get(index, str(self.unk_token))
+        return self._words.get(index) or self._oov_word(index) or str(self.unk_token)
 
     def save_vocabulary(self, save_directory: str, filename_prefix: str | None = None) -> tuple[str, ...]:
         folder, prefix = Path(save_directory), f"{filename_prefix}-" if filename_prefix else ""

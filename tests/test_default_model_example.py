@@ -33,7 +33,6 @@ def sources(tmp_path):
         "shared": shared,
         "runs": runs,
         "prepare": {"policy": "story_lift", "max_triples": 3},
-        "generation": {"num_beams": 2},
     }
     (tmp_path / "recipe.yaml").write_text(yaml.dump(recipe))
     return tmp_path
@@ -55,7 +54,7 @@ def test_model_and_card_are_written_and_finished_runs_are_skipped(sources):
     first = subprocess.run(command, cwd=sources, capture_output=True, text=True)
     assert first.returncode == 0, first.stderr
     model = IncrementalEncoderForEndingGeneration.from_pretrained(sources / "made" / "model")
-    assert model.config.copy and model.config.embedding_size == 3 and model.generation_config.num_beams == 2
+    assert model.config.copy and model.config.embedding_size == 3 and model.generation_config.num_beams is None
     card = (sources / "made" / "model" / "README.md").read_text()
     assert "20 endings, not picked" in card and "ie-copy-tails" in card and "without sentence 1" in card
     assert "the last of 2 runs" in card and "Their updates: 2, 2;" in card

@@ -7,7 +7,14 @@ from typing import Any
 
 from ..demo.options import DemoOptions
 from ..explanation.options import ExplainOptions, parse_triples
-from ..options import MAX_SENTENCE_LENGTH, MAX_SENTENCES, check_at_least, check_finite_numbers, option
+from ..options import (
+    MAX_SENTENCE_LENGTH,
+    MAX_SENTENCES,
+    DecodingPreset,
+    check_at_least,
+    check_finite_numbers,
+    option,
+)
 from ..processes import map_in_processes
 from .printing import print_endings, print_json, print_line, print_page
 
@@ -24,7 +31,12 @@ class GenerateOptions:
     )
     model: str | None = option(None, "Model directory or Hub name; default: the model that comes with the package.")
     num_return_sequences: int = option(1, "Endings for each story.")
-    num_beams: int | None = option(None, "Beams; default: the model's own setting.")
+    decoding: DecodingPreset | None = option(
+        None,
+        "Preset: `readers`, 8 beams and no length penalty, or `paper`, greedy; default: the model's own setting if it "
+        "has beams or samples, else `readers`.",
+    )
+    num_beams: int | None = option(None, "Beams; default: those of the preset.")
     do_sample: bool = option(False, "Sample tokens instead of searching for the likeliest ending.")
     temperature: float | None = option(
         None, "Temperature of `--do_sample`: below 1 likelier tokens, above 1 more varied ones."
@@ -57,19 +69,22 @@ class GenerateOptions:
         if not self.temperature > 0:
             raise ValueError(f"`temperature` must be above 0; got {self.temperature}.")
 
-    def pipeline_arguments(self, default_beams: int) -> dict[str, Any]:
+    def pipeline_arguments(self, model: Any) -> dict[str, Any]:
         """
         Return the arguments of `StoryEndingPipeline`.
 
         Args:
-            default_beams: The model's own number of beams.
+            model: The model that generates, for its own decoding settings.
         """
+        from ..pretrained import num_default_beams
+
         num_endings = self.num_return_sequences
-        if not self.do_sample and (self.num_beams or default_beams) < num_endings:
+        if not self.do_sample and (self.num_beams or num_default_beams(model, self.decoding)) < num_endings:
             raise ValueError(f"{num_endings} endings need `do_sample` or `num_beams` of at least {num_endings}.")
         # With sampling, the model's own beams would search.
         num_beams = self.num_beams or (1 if self.do_sample else None)
         given = {
+            "decoding": self.decoding,
             "num_beams": num_beams,
             "do_sample": self.do_sample or None,
             "temperature": self.temperature,
@@ -98,7 +113,7 @@ def generate(options: GenerateOptions) -> None:
         check_story_size(story, options.max_sentences, options.max_sentence_length)
     use_threads_of_one_story()
     write = pipeline(name)
-    arguments = options.pipeline_arguments(write.model.generation_config.num_beams or 1)
+    arguments = options.pipeline_arguments(write.model)
     import torch
 
     def write_endings(index: int, story: str) -> list[dict[str, Any]]:

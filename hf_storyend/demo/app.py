@@ -219,7 +219,7 @@ def _add_inputs(gradio: Any) -> _Inputs:
         elem_id="story",
     )
     choices = [("Greedy", "greedy"), ("Beam search", "beam_search"), ("Sampling", "sampling")]
-    decoding = gradio.Radio(choices, value="greedy", label="Decoding", info=_DECODING_INFO, elem_id="decoding")
+    decoding = gradio.Radio(choices, value="beam_search", label="Decoding", info=_DECODING_INFO, elem_id="decoding")
     return _Inputs(story, decoding, gradio.Button("Generate the ending", variant="primary", elem_id="generate"))
 
 

@@ -18,11 +18,12 @@ from ..explanation.inference import generate_endings
 from ..explanation.result import Explanation
 from ..explanation.story import TokenizedStory, find_triples, reads_triples, tokenize_story
 from ..modeling import IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
+from ..modeling.decoding import PRESETS
 from ..pretrained import default_model, load, register
 from ..systems import SYSTEMS
 from .requests import EndingRequest, UserTriple
 
-_NUM_BEAMS, _MAX_CACHED_REQUESTS = 4, 32
+_MAX_CACHED_REQUESTS = 32
 # All threads share torch's random generator: samples must not be drawn at the same time.
 _SAMPLING = threading.Lock()
 
@@ -89,7 +90,7 @@ def _generate_arguments(request: EndingRequest) -> dict[str, Any]:
     if request.decoding == "sampling":
         return {**arguments, "do_sample": True, "top_k": 0, "temperature": float(request.temperature)}
     if request.decoding == "beam_search":
-        return {**arguments, "num_beams": max(_NUM_BEAMS, num_endings)}
+        return {**arguments, **PRESETS["readers"]}
     return arguments
 
 

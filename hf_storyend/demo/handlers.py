@@ -116,7 +116,7 @@ class DemoHandlers:
         self,
         story: str,
         triples: list[list[str]] | None = None,
-        decoding: str = "greedy",
+        decoding: str = "beam_search",
         num_endings: int = 1,
         temperature: float = 0.7,
         seed: int = 1,

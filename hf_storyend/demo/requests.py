@@ -40,7 +40,7 @@ class EndingRequest:
         system: Name of the system that generates the endings.
         sentences: Sentences of the story.
         triples: Knowledge for this story only.
-        decoding: `greedy`, `beam_search` or `sampling`.
+        decoding: `greedy`, `beam_search` (the preset `readers`) or `sampling`.
         num_endings: Number of endings; 1 with greedy decoding.
         temperature, seed: Settings of sampling.
         limits: Longest story that is taken.
@@ -49,7 +49,7 @@ class EndingRequest:
     system: str
     sentences: tuple[str, ...]
     triples: tuple[UserTriple, ...] = ()
-    decoding: Decoding = "greedy"
+    decoding: Decoding = "beam_search"
     num_endings: int = 1
     temperature: float = 0.7
     seed: int = 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..options import check_at_least, option
+from ..options import DecodingPreset, check_at_least, option
 
 _DATA_DIR = "Stories: whatever `storyend prepare --stories` reads, or a directory that it has written."
 _MAX_STORIES = "Use only the first N stories."
@@ -28,7 +28,8 @@ class EvaluationOptions:
 
     Args:
         batch_size: Stories in a batch, over all processes. It changes the speed, not the result.
-        generation: Arguments of `generate()`: `{"num_beams": 4, "no_repeat_ngram_size": 3}`; default: the model's own.
+        decoding: Preset of `generate()`: "paper" or "readers"; default: the model's own settings.
+        generation: Arguments of `generate()`, which win over the preset: `{"num_beams": 4}`.
             Sampling (`do_sample`) depends on the batches, thus on the number of processes.
         max_stories: Use only the first N stories.
         num_sampled_classes: Classes that the sampled softmax draws for a batch.
@@ -42,6 +43,7 @@ class EvaluationOptions:
     """
 
     batch_size: int = 128
+    decoding: DecodingPreset | None = None
     generation: dict[str, Any] = field(default_factory=dict)
     max_stories: int | None = None
     num_sampled_classes: int = 512
@@ -71,7 +73,8 @@ class EvaluateOptions:
         None, "Directory for metrics, table, endings and files for the Hub; default: nothing is saved."
     )
     batch_size: int = option(128, "Stories in a batch, over all processes.")
-    num_beams: int | None = option(None, "Beams; default: the model's own setting.")
+    decoding: DecodingPreset = option("paper", "Preset: `paper`, greedy, or `readers`, 8 beams and no length penalty.")
+    num_beams: int | None = option(None, "Beams; default: those of the preset.")
     no_repeat_ngram_size: int | None = option(
         None, "No n-gram of this size occurs twice in an ending; default: the model's own setting."
     )
@@ -104,9 +107,11 @@ class EvaluateOptions:
     def evaluation_options(self) -> EvaluationOptions:
         """Return the settings of the metrics."""
         generation = {name: getattr(self, name) for name in ("num_beams", "no_repeat_ngram_size", "max_new_tokens")}
+        given = {name: value for name, value in generation.items() if value is not None}
         return EvaluationOptions(
             batch_size=self.batch_size,
-            generation={name: value for name, value in generation.items() if value is not None},
+            decoding=self.decoding,
+            generation=given,
             max_stories=self.max_stories,
             num_sampled_classes=self.num_sampled_classes,
             num_relation_names=self.num_relation_names,

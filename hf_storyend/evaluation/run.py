@@ -25,6 +25,7 @@ from transformers import AutoTokenizer
 from ..data.batching import tokenise_stories
 from ..data.stories import load_story_cloze
 from ..modeling import IncrementalEncoderTokenizer
+from ..modeling.decoding import preset_arguments
 from ..pretrained import find_model, load, register
 from ..processes import start_accelerator
 from .ablations import ablate
@@ -256,12 +257,14 @@ def _run_model(
     options: EvaluationOptions,
 ) -> list[_StoryResult]:
     """Compute the likelihood of each reference and, if asked for, generate an ending."""
-    sampled_classes = _sample_classes(model, len(tokenised), options)
+    sampled_classes, generation = _sample_classes(model, len(tokenised), options), options.generation
+    if options.decoding is not None:
+        generation = preset_arguments(options.decoding, generation)
 
     def run_batch(unwrapped: Any, batch: Batch, rows: list[int]) -> list[_StoryResult]:
         endings: list[Any] = [None] * len(rows)
         if options.predict_with_generate:
-            endings = _generate(unwrapped, tokenizer, batch, stories[rows]["context"], options.generation)
+            endings = _generate(unwrapped, tokenizer, batch, stories[rows]["context"], generation)
         return list(map(_StoryResult, batch_likelihoods(unwrapped, batch, rows, sampled_classes), endings))
 
     return map_stories(

@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 import torch
 
 from ..modeling import EndingGenerationOutput, IncrementalEncoderForEndingGeneration
+from ..modeling.decoding import default_arguments
 from ..modeling.tail_pointer import WordSources
 from .story import TokenizedStory
 
@@ -59,8 +60,8 @@ def generate_endings(
 def generate_ending(
     model: IncrementalEncoderForEndingGeneration, story: TokenizedStory, **generate_arguments: Any
 ) -> list[int]:
-    """Return the ids of the one ending that `generate()` gives."""
-    endings = generate_endings(model, story, **generate_arguments)
+    """Return the ids of the one ending that `generate()` gives, decoded as for readers unless told otherwise."""
+    endings = generate_endings(model, story, **default_arguments(model, generate_arguments))
     if len(endings) != 1:
         raise ValueError(f"One ending can be explained at a time; `num_return_sequences` gave {len(endings)}.")
     return endings[0]
@@ -75,7 +76,9 @@ def teacher_forced_pass(
         inputs = model.prepare_decoder_input_ids_from_labels(labels)
         encoded = model.encoder(**story.tensors, output_attentions=True)
         output = model(encoder_outputs=encoded, decoder_input_ids=inputs, output_attentions=True, use_cache=False)
-        log_probabilities = output.logits[0].float().log_softmax(dim=-1).gather(1, labels.T).squeeze(1)
+        log_probabilities = (
+            output.logits[0].float().log_softmax(dim=-1).gather(1, model.output_columns(labels).T).squeeze(1)
+        )
         sources = model.word_sources(labels=labels, encoder_outputs=encoded, **story.tensors)
     shape = story.tensors["input_ids"].shape[1:]
     return TeacherForcedOutput(

@@ -36,7 +36,7 @@ class ExplainOptions:
         (), "Remove the triple `head,Relation,tail` and compare; repeatable.", flag="without_triple", metavar="TRIPLE"
     )
     without_sentence: int | None = option(None, "Remove the sentence with this number, from 1, and compare.")
-    num_beams: int | None = option(None, "Beams; default: the model's own setting.")
+    num_beams: int | None = option(None, "Beams; default: those of the preset `readers`, or the model's own setting.")
     attention_top_k: int = option(3, "Show the words and triples with the k highest shares and weights.")
     max_sentences: int = option(MAX_SENTENCES, "Refuse stories with more sentences.")
     max_sentence_length: int = option(MAX_SENTENCE_LENGTH, "Refuse sentences with more words.")

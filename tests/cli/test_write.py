@@ -101,7 +101,11 @@ def test_triples_are_added(generate):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((STORY, "--num_return_sequences", "3"), "3 endings need `do_sample` or `num_beams` of at least 3"),
+        ((STORY, "--num_return_sequences", "9"), "9 endings need `do_sample` or `num_beams` of at least 9"),
+        (
+            (STORY, "--num_return_sequences", "3", "--decoding", "paper"),
+            "3 endings need `do_sample` or `num_beams` of at least 3",
+        ),
         ((STORY, "--num_return_sequences", "0"), "`num_return_sequences` must be a whole number of at least 1; got 0"),
         ((STORY, "--temperature", "0.5"), "give `do_sample`, too"),
         ((STORY, "--temperature", "0", "--do_sample"), "`temperature` must be above 0; got 0.0"),

@@ -208,7 +208,7 @@ def test_programs_get_json_and_the_same_messages(handlers):
     assert set(result["words"][0]["sources"]) == {"vocabulary", "story", "triples"}
     assert len(handlers.endings(STORY, decoding="beam_search", num_endings=5)) == 5
     with pytest.raises(gradio.Error, match="Greedy decoding gives one ending, not 2"):
-        handlers.endings(STORY, num_endings=2)
+        handlers.endings(STORY, decoding="greedy", num_endings=2)
     with pytest.raises(gradio.Error, match="Triple 1 must be"):
         handlers.endings(STORY, [["oven"]])
 

@@ -89,7 +89,7 @@ def test_a_triple_of_a_program_is_three_strings(parts):
             "number of endings must be a whole number from 1 to 8; got `9`",
         ),
         ({"decoding": "beam_search", "num_endings": 1.5}, "number of endings must be a whole number"),
-        ({"num_endings": 2}, "Greedy decoding gives one ending, not 2"),
+        ({"decoding": "greedy", "num_endings": 2}, "Greedy decoding gives one ending, not 2"),
         ({"decoding": "sampling", "seed": None}, "The seed must be a whole number from 0 to 2147483647; got nothing"),
         ({"decoding": "sampling", "seed": -1}, "The seed must be a whole number"),
         ({"decoding": "sampling", "seed": True}, "The seed must be a whole number"),

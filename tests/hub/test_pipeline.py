@@ -16,7 +16,7 @@ OTHER = "They didn't hear the timer! The kitchen was full of smoke. Tom burnt ca
 
 @pytest.fixture
 def write(model, tokenizer) -> StoryEndingPipeline:
-    return pipeline("story-ending", model=model, tokenizer=tokenizer, max_new_tokens=6)
+    return pipeline("story-ending", model=model, tokenizer=tokenizer, max_new_tokens=6, decoding="paper")
 
 
 def test_importing_the_package_registers_it(write):
@@ -124,7 +124,8 @@ def write_with(tokenizer):
     """`write_with(name)`: a pipeline with an untrained model of that system."""
 
     def make(name: str) -> StoryEndingPipeline:
-        return pipeline("story-ending", model=small_model(name, tokenizer), tokenizer=tokenizer, max_new_tokens=5)
+        model = small_model(name, tokenizer)
+        return pipeline("story-ending", model=model, tokenizer=tokenizer, max_new_tokens=5, decoding="paper")
 
     return make
 
@@ -212,7 +213,7 @@ def test_a_saved_model_after_a_pipeline_of_it(folder, write, tmp_path):
     loaded = pipeline(model=str(folder), trust_remote_code=True)
     loaded.save_pretrained(tmp_path / "again")
     again = pipeline(model=str(tmp_path / "again"), trust_remote_code=True)
-    (ending,), (expected,) = again(STORY, max_new_tokens=6), write(STORY)
+    (ending,), (expected,) = again(STORY, max_new_tokens=6, decoding="paper"), write(STORY)
     assert ending["ending"] == expected["ending"] and len(ending["attention"]) == len(expected["attention"])
     assert ending["score"] == pytest.approx(expected["score"], abs=1e-5)
     assert AutoTokenizer.from_pretrained(tmp_path / "again").knowledge.relations

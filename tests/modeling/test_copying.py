@@ -8,6 +8,7 @@ from datasets import Dataset, DatasetDict
 from hf_storyend import IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
 from hf_storyend.data.batching import StoryCollator, tokenise_stories
 from hf_storyend.modeling.copying import merge_oov_logits
+from hf_storyend.modeling.oov_ids import to_slots
 
 STORY = "Quentin put a zorbl in the oven. Then Anna and Quentin watched a kraken. A Zorbl was burnt."
 ENDING = "Quentin saw Ludmila and the zorbl."
@@ -23,8 +24,14 @@ def slots(tokenizer, *numbers):
     return [len(tokenizer) + number for number in numbers]
 
 
+def in_slots(tokenizer, ids):
+    """Ids without the names of words out of the vocabulary: [...] -> [...]."""
+    return to_slots(torch.as_tensor(ids), len(tokenizer), max(1, tokenizer.num_copy_slots))
+
+
 def test_unknown_words_have_numbers_in_their_story(copying):
     batch = copying(STORY, text_target=ENDING)
+    batch["copy_ids"] = [in_slots(copying, sentence).tolist() for sentence in batch["copy_ids"]]
     quentin, zorbl, kraken = slots(copying, 0, 1, 2)
     known = copying.convert_tokens_to_ids
     assert batch["copy_ids"][0] == [quentin, *known(["put", "a"]), zorbl, *known(["in", "the", "oven", "."])]
@@ -59,7 +66,7 @@ def test_tensors_and_collators(copying):
     assert batch.keys() == again.keys()
     assert all(torch.equal(batch[name], again[name]) for name in batch)
     assert batch["copy_ids"].shape == batch["input_ids"].shape
-    assert batch["copy_ids"][1, 0, 2] == slots(copying, 0)[0], "every story has its own numbers"
+    assert in_slots(copying, batch["copy_ids"])[1, 0, 2] == slots(copying, 0)[0], "every story has its own numbers"
     twice = copying.pad(batch, return_tensors="pt")
     assert all(torch.equal(batch[name], twice[name]) for name in batch)
 
@@ -67,7 +74,8 @@ def test_tensors_and_collators(copying):
 def test_more_unknown_words_than_slots(copying):
     story = "The a1 and b2 and c3 and d4 and e5 and a1."
     batch = copying(story, text_target="We saw e5, d4.")
-    assert [word for word in batch["copy_ids"][0] if word >= len(copying)] == slots(copying, 0, 1, 2, 3, 0)
+    copied = in_slots(copying, batch["copy_ids"][0])
+    assert copied[copied >= len(copying)].tolist() == slots(copying, 0, 1, 2, 3, 0)
     assert batch["copy_ids"][0][9] == batch["labels"][2] == copying.unk_token_id
     assert batch["labels"][4] == slots(copying, 3)[0]
 
@@ -94,8 +102,8 @@ def test_a_word_is_written_as_inside_a_sentence_or_else_as_it_stands(copying):
 
 def test_numbers_do_not_depend_on_what_is_cut_off(copying):
     cut = copying(STORY, text_target=ENDING, truncation=True, max_sentences=2, max_length=7)
+    assert cut["copy_ids"][0][3] == copying(STORY)["copy_ids"][0][0]
     assert cut["labels"][0] == slots(copying, 0)[0]
-    assert cut["copy_ids"][0][3] == slots(copying, 0)[0]
     assert copying.decode(cut["labels"], context=STORY, skip_special_tokens=True).startswith("Quentin saw")
 
 
@@ -111,7 +119,7 @@ def test_saved_and_loaded(copying, tmp_path):
 def test_added_words_move_the_slots(copying):
     before = len(copying)
     copying.add_tokens(["zorbl"])
-    ids = copying(STORY)["copy_ids"]
+    ids = [in_slots(copying, sentence).tolist() for sentence in copying(STORY)["copy_ids"]]
     assert ids[0][3] == before and ids[1][6] == before + 2
     assert copying.decode([ids[1][6]], context=STORY) == "Kraken"
 
@@ -138,6 +146,9 @@ def test_tokenised_stories_serve_all_systems(tokenizer, tokenised):
         batch = StoryCollator(tokenizer)(rows)
         expected = tokenizer(ROWS["context"], text_target=ROWS["ending"], return_tensors="pt")
         assert batch.keys() == expected.keys()
+        if "copy_ids" in expected:
+            # Tokenised stories are for any number of slots, so that their words have no names.
+            expected["copy_ids"] = in_slots(tokenizer, expected["copy_ids"])
         assert all(torch.equal(batch[name], expected[name]) for name in batch)
 
 
@@ -204,13 +215,15 @@ def test_bad_input(copying, corrupt, message):
         IncrementalEncoderForEndingGeneration(config)(**batch)
 
 
-def test_a_model_with_more_rows_than_the_tokenizer_has_words_is_refused(copying):
-    """Its slots would start elsewhere: copied words would be taken for the words of those rows."""
+def test_a_model_with_more_rows_than_the_tokenizer_has_words(copying):
+    """Its slots start elsewhere: words without names would be taken for the words of those rows."""
     config = IncrementalEncoderConfig.for_tokenizer(
         copying, vocab_size=len(copying) + 8, embedding_size=4, hidden_size=4
     )
     model = IncrementalEncoderForEndingGeneration(config)
-    batch = copying(STORY, return_tensors="pt")
+    named = copying(STORY, return_tensors="pt")
+    model.generate(**named, max_new_tokens=2)
+    batch = {**named, "copy_ids": in_slots(copying, named["copy_ids"])}
     with pytest.raises(ValueError, match=r"a slot from `config.vocab_size` .*resize_token_embeddings"):
         model.generate(**batch, max_new_tokens=2)
     model.resize_token_embeddings(len(copying))

@@ -143,7 +143,7 @@ def test_scores_and_attentions_are_those_of_the_forward_pass(name):
     )
     words = output.sequences[:, :-1]
     reading = {"decoder_input_ids": words, "decoder_attention_mask": torch.ones_like(words)}
-    forward = model(**context_of(batch), **reading, output_attentions=True)
+    forward = model(**context_of(batch), **reading, output_attentions=True, use_cache=False)
     for step, expected in enumerate(output.logits):
         unfinished = (output.sequences[:, 1 : step + 1] != END).all(dim=1)
         torch.testing.assert_close(forward.logits[unfinished, step], expected[unfinished].to(forward.logits.dtype))
@@ -274,7 +274,8 @@ def test_rows_of_a_story_are_those_of_the_story_repeated(name, prompt, mode):
     repeated = {key: tensor.repeat_interleave(num_rows, dim=0) for key, tensor in context_of(batch).items()}
     words = torch.full((3 * num_rows, 1), START)
     words = words if prompt is None else torch.tensor(prompt).repeat_interleave(num_rows, dim=0)
-    forward = model(**repeated, decoder_input_ids=words, output_attentions=True, output_hidden_states=True)
+    wanted = {"output_attentions": True, "output_hidden_states": True, "use_cache": False}
+    forward = model(**repeated, decoder_input_ids=words, **wanted)
     torch.testing.assert_close(output.logits[0].to(forward.logits.dtype), forward.logits[:, -1])
     torch.testing.assert_close(output.cross_attentions[0][0], forward.state_attentions)
     torch.testing.assert_close(output.decoder_hidden_states[0], forward.decoder_hidden_states)

@@ -2,8 +2,10 @@
 
 import copy
 
+import pytest
 import torch
 from datasets import Dataset
+from small_model import small_model
 from transformers import (
     AutoTokenizer,
     DataCollatorForSeq2Seq,
@@ -12,6 +14,7 @@ from transformers import (
     Trainer,
     TrainingArguments,
 )
+from transformers.trainer_pt_utils import LabelSmoother
 
 from hf_storyend import IncrementalEncoderTokenizer
 
@@ -21,11 +24,11 @@ STORIES = {
 }
 
 
-def tokenised(tokenizer) -> Dataset:
+def tokenised(tokenizer, stories=STORIES) -> Dataset:
     def read(rows):
         return tokenizer(rows["story"], text_target=rows["ending"], return_triples=False)
 
-    return Dataset.from_dict(STORIES).map(read, batched=True, remove_columns=["story", "ending"])
+    return Dataset.from_dict(stories).map(read, batched=True, remove_columns=["story", "ending"])
 
 
 def test_trainer_as_it_is(tokenizer, model, tmp_path):
@@ -82,12 +85,7 @@ def test_accumulated_gradients_weigh_words_and_not_batches(tokenizer, model, tmp
         "Tom asked.",
         "They saw the long film on Friday.",
     ]
-    rows = {"story": STORIES["story"], "ending": endings * 2}
-
-    def read(batch):
-        return tokenizer(batch["story"], text_target=batch["ending"], return_triples=False)
-
-    dataset = Dataset.from_dict(rows).map(read, batched=True, remove_columns=["story", "ending"])
+    dataset = tokenised(tokenizer, {"story": STORIES["story"], "ending": endings * 2})
     weights = []
     for batch_size, steps in ((8, 1), (2, 4)):
         arguments = TrainingArguments(
@@ -101,3 +99,71 @@ def test_accumulated_gradients_weigh_words_and_not_batches(tokenizer, model, tmp
     for name, weight in weights[0].items():
         torch.testing.assert_close(weight, weights[1][name], rtol=1e-4, atol=1e-6, msg=name)
     assert not torch.equal(weights[0]["lm_head.weight"], model.lm_head.weight)
+
+
+NAMES = {
+    "story": [
+        "Quentin put a cake in the oven. They saw Zorbl.",
+        "McDuff asked. They watched a long film.",
+        "They saw.",
+    ],
+    "ending": ["Then Quentin was burnt.", "The kitchen was full of smoke.", "They saw Ludmila."],
+}
+
+
+@torch.no_grad()
+def smoothed_loss(model, batch, factor, with_encoder):
+    """Label smoothing as it is defined, with slots of no word at -40; and the encoder's part."""
+    output = model(**batch)
+    log_probabilities = output.logits.log_softmax(dim=-1).clamp(min=-40)
+    is_real = batch["labels"] != -100
+    of_labels = log_probabilities.gather(2, batch["labels"].clamp(min=0).unsqueeze(2)).squeeze(2)
+    loss = -((1 - factor) * of_labels + factor * log_probabilities.mean(dim=2))[is_real].mean()
+    return float(loss + (output.loss - output.ending_loss if with_encoder else 0.0))
+
+
+@pytest.mark.parametrize("system", ["ie-msa-ga", "ie-msa-ga-copy", "ie-copy-tails", "hlstm", "seq2seq"])
+def test_label_smoothing(system, tokenizer, tmp_path):
+    """The loss of transformers' own smoother, in training with the encoder's supervision and in evaluation without."""
+    model = small_model(system, tokenizer)
+    dataset = tokenised(tokenizer, NAMES)
+    arguments = Seq2SeqTrainingArguments(
+        str(tmp_path), max_steps=1, learning_rate=0.0, per_device_train_batch_size=3, per_device_eval_batch_size=3,
+        label_smoothing_factor=0.1, use_cpu=True, report_to=[], save_strategy="no", disable_tqdm=True, logging_steps=1,
+    )  # fmt: skip
+    collate = DataCollatorForSeq2Seq(tokenizer, model=model)
+    trainer = Seq2SeqTrainer(
+        model, arguments, train_dataset=dataset, eval_dataset=dataset, processing_class=tokenizer,
+        data_collator=collate,
+    )  # fmt: skip
+    batch = collate([{**row} for row in dataset])
+    in_training, in_evaluation = (smoothed_loss(model, batch, 0.1, flag) for flag in (True, False))
+    trainer.train()
+    # In training, the padding symbol carries the encoder's loss: one of some fifty columns of a tenth.
+    assert trainer.state.log_history[0]["loss"] == pytest.approx(in_training, abs=0.1 * 8 / len(tokenizer))
+    assert trainer.evaluate()["eval_loss"] == pytest.approx(in_evaluation, rel=1e-4)
+    arguments.predict_with_generate = True
+    assert trainer.evaluate()["eval_loss"] == pytest.approx(in_evaluation, rel=1e-4)
+
+
+@pytest.mark.parametrize("system", ["ie-msa-ga", "ie-msa-ga-copy", "hlstm"])
+def test_a_loss_of_the_caller_has_the_gradients_of_the_models_own(system, tokenizer):
+    """Smoothing by nothing: what `Trainer` computes from logits is what `forward` computes from labels."""
+    model = small_model(system, tokenizer).train()
+    batch = DataCollatorForSeq2Seq(tokenizer, model=model)([{**row} for row in tokenised(tokenizer, NAMES)])
+    labels = batch.pop("labels")
+    num_words = int((labels != -100).sum())
+    model(**batch, labels=labels).loss.backward()
+    expected = {name: parameter.grad for name, parameter in model.named_parameters()}
+    model.zero_grad()
+    output = model(**batch, num_items_in_batch=num_words)
+    LabelSmoother(epsilon=0.0)(output, labels).backward()
+    for name, parameter in model.named_parameters():
+        torch.testing.assert_close(parameter.grad, expected[name], rtol=1e-3, atol=1e-5, msg=name)
+
+
+def test_without_a_collator_for_decoders_smoothing_says_what_is_missing(tokenizer, model, tmp_path):
+    arguments = TrainingArguments(str(tmp_path), max_steps=1, label_smoothing_factor=0.1, use_cpu=True, report_to=[])
+    trainer = Trainer(model, arguments, train_dataset=tokenised(tokenizer), processing_class=tokenizer)
+    with pytest.raises(ValueError, match="DataCollatorForSeq2Seq"):
+        trainer.train()
