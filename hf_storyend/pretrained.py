@@ -76,10 +76,22 @@ def register() -> None:
     AutoConfig.register(IncrementalEncoderConfig.model_type, IncrementalEncoderConfig, exist_ok=True)
     for auto_class in (AutoModel, AutoModelForSeq2SeqLM):
         auto_class.register(IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration, exist_ok=True)
-    AutoTokenizer.register(IncrementalEncoderConfig, IncrementalEncoderTokenizer, exist_ok=True)
+    AutoTokenizer.register(_tokenizer_key(), IncrementalEncoderTokenizer, exist_ok=True)
     # Unlike the others, this warns if the task is registered already.
     if TASK not in PIPELINE_REGISTRY.supported_tasks:
         PIPELINE_REGISTRY.register_pipeline(TASK, StoryEndingPipeline, AutoModelForSeq2SeqLM, type="text")
+
+
+@cache
+def _tokenizer_key() -> type:
+    """
+    Return a configuration class of no model, which registers the tokenizer by its name only.
+
+    For a configuration that has a registered tokenizer, transformers prefers the code of a repository.
+    """
+    from .modeling import IncrementalEncoderConfig
+
+    return type("TokenizerByName", (IncrementalEncoderConfig,), {})
 
 
 def load(
