@@ -80,7 +80,7 @@ def register() -> None:
     AutoConfig.register(IncrementalEncoderConfig.model_type, IncrementalEncoderConfig, exist_ok=True)
     for auto_class in (AutoModel, AutoModelForSeq2SeqLM):
         auto_class.register(IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration, exist_ok=True)
-    AutoTokenizer.register(IncrementalEncoderConfig, IncrementalEncoderTokenizer, exist_ok=True)
+    AutoTokenizer.register(_tokenizer_key(), IncrementalEncoderTokenizer, exist_ok=True)
     _register_adapter_targets(IncrementalEncoderConfig.model_type)
     # Unlike the others, this warns if the task is registered already.
     if TASK not in PIPELINE_REGISTRY.supported_tasks:
@@ -93,6 +93,18 @@ def _register_adapter_targets(model_type: str) -> None:
         from peft.utils import TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING
 
         TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING.setdefault(model_type, list(LORA_TARGETS))
+
+
+@cache
+def _tokenizer_key() -> type:
+    """
+    Return a configuration class of no model, which registers the tokenizer by its name only.
+
+    For a configuration that has a registered tokenizer, transformers prefers the code of a repository.
+    """
+    from .modeling import IncrementalEncoderConfig
+
+    return type("TokenizerByName", (IncrementalEncoderConfig,), {})
 
 
 def load(

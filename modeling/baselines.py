@@ -51,7 +51,7 @@ class SequenceEncoder(StoryEncoder):
         self, inputs: StoryInputs, output_attentions: bool | None = None, output_hidden_states: bool | None = None
     ) -> tuple[StoryEncoderOutput, None]:
         word_ids, step_mask = self.prepend_start(inputs)
-        word_vectors = self.embed_tokens(word_ids)
+        word_vectors = self.embed_tokens(word_ids.flatten(1)).unflatten(1, word_ids.shape[1:])
         state = self.initial_state(self.story_lstm, word_ids)
         sentences: list[RecurrenceOutput] = []
         # One sequence, read in pieces because padding lies between them.

@@ -61,6 +61,7 @@ What the paper leaves open, decided here:
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -105,6 +106,7 @@ from .losses import (
 )
 from .oov_ids import to_named_ids
 from .pipeline_incremental_encoder import CUSTOM_PIPELINES
+from .stop_strings import StopAtStrings
 from .story_inputs import (
     StoryInputs,
     check_prompts,
@@ -227,7 +229,9 @@ class KnowledgeEncoder(nn.Module):
             triple_ids, triple_mask, self.embed_relations.num_embeddings, embed_tokens.num_embeddings
         )
         heads, relations, tails = triples.unbind(-1)
-        vectors, scores = self.encode(embed_tokens(heads), self.embed_relations(relations), embed_tokens(tails))
+        # As one sequence: hooks of the embeddings expect [B, J, E].
+        head_vectors, tail_vectors = (embed_tokens(ids.unsqueeze(0)).squeeze(0) for ids in (heads, tails))
+        vectors, scores = self.encode(head_vectors, self.embed_relations(relations), tail_vectors)
         tokens = [PackedTokens.where(mask.any(dim=-1)) for mask in triple_mask.unbind(1)]
         return EncodedTriples(
             vectors,
@@ -963,6 +967,11 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         # As in the authors' code. Loading a checkpoint replaces it by the checkpoint's own settings.
         self.generation_config.max_new_tokens = 30
 
+    def gradient_checkpointing_enable(self, *args, **kwargs) -> None:
+        raise ValueError(
+            "Gradient checkpointing is not supported: a story has few steps; lower the batch size instead."
+        )
+
     def get_encoder(self, *args, **kwargs) -> StoryEncoder:
         return self.encoder
 
@@ -1259,6 +1268,7 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
             # A copy, because generate() repeats the rows for beams and samples in place.
             kwargs["encoder_outputs"] = type(encoded)(**encoded)
         check_beams(self, generation_config, {"inputs": inputs, **kwargs})
+        generation_config, kwargs = self._stop_at_strings(generation_config, kwargs)
         if not self.config.copy:
             return self._generate(inputs, generation_config, logits_processor, **kwargs)
         copy_ids = kwargs.get("copy_ids")
@@ -1273,6 +1283,24 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
             return self._named_ids(generated, copy_ids)
         generated.sequences = self._named_ids(generated.sequences, copy_ids)
         return generated
+
+    def _stop_at_strings(
+        self, config: GenerationConfig | None, arguments: dict[str, Any]
+    ) -> tuple[GenerationConfig | None, dict[str, Any]]:
+        """`stop_strings` as a criterion that decodes: transformers' own is for pieces of words."""
+        own = config or self.generation_config
+        strings = arguments.pop("stop_strings", None) or own.stop_strings
+        if not strings:
+            return config, arguments
+        if arguments.get("tokenizer") is None:
+            raise ValueError("`stop_strings` needs the `tokenizer`, too: `generate(..., tokenizer=tokenizer)`.")
+        if own.stop_strings:
+            config = copy.deepcopy(own)
+            config.stop_strings = None
+        copy_ids = arguments.get("copy_ids") if self.config.copy else None
+        to_named = None if copy_ids is None else lambda ids: self._named_ids(ids, copy_ids)
+        stop = StopAtStrings(strings, arguments.pop("tokenizer"), to_named)
+        return config, {**arguments, "stopping_criteria": [*(arguments.get("stopping_criteria") or ()), stop]}
 
     def _named_ids(self, ids: torch.Tensor, copy_ids: torch.Tensor) -> torch.Tensor:
         """What was generated, with ids that spell the words out of the vocabulary."""

@@ -100,7 +100,9 @@ class TailPointer(nn.Module):
         )
         # One more, which nothing points to: there may be none.
         heads, relations, tails = functional.pad(triples, (0, 0, 0, 1)).unbind(-1)
-        elements = (embed_tokens(heads), self.embed_relations(relations), embed_tokens(tails))
+        # As one sequence: hooks of the embeddings expect [B, J, E].
+        head_vectors, tail_vectors = (embed_tokens(ids.unsqueeze(0)).squeeze(0) for ids in (heads, tails))
+        elements = (head_vectors, self.embed_relations(relations), tail_vectors)
         return self.triple_projection(torch.cat(elements, dim=-1)), index
 
     def _without_words_of_story(self, ids: torch.Tensor, inputs: StoryInputs) -> torch.Tensor:

@@ -42,6 +42,26 @@ logger = logging.get_logger(__name__)
 
 _TRIPLE_NAMES = ("triple_ids", "triple_mask")
 
+_NOTHING = (None, False)
+# Keywords of other tokenizers: why stories can't have them, and the values that change nothing.
+_STANDARD_KEYWORDS: dict[str, tuple[str, tuple]] = {
+    "add_special_tokens": ("stories have no special tokens, endings always have the end symbol", (None, True, False)),
+    "verbose": ("it is True or False", (None, True, False)),
+    "padding_side": ("stories are padded on the right", (None, "right")),
+    "truncation_side": ("sentences are cut on the right", (None, "right")),
+    "pad_to_multiple_of": ("give `padding='max_length'` with `max_length`", (None,)),
+    "is_split_into_words": ("give sentences as strings, words separated by blanks", _NOTHING),
+    "text_pair": ("a story is one text", (None,)),
+    "text_pair_target": ("an ending is one text", (None,)),
+    "stride": ("long stories are not split", (None, 0)),
+    "return_overflowing_tokens": ("long stories are not split", _NOTHING),
+    "return_length": ("`attention_mask.sum(-1)` has the length of each sentence", _NOTHING),
+    "return_token_type_ids": ("a story has no token types", _NOTHING),
+    "return_special_tokens_mask": ("stories have no special tokens", _NOTHING),
+    "return_offsets_mapping": ("words keep no offsets", _NOTHING),
+    "split_special_tokens": ("stories have no special tokens", _NOTHING),
+}
+
 Story = str | Sequence[str]
 
 
@@ -247,6 +267,8 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         return_triples: bool = True,
         num_copy_slots: int | None = None,
         return_tensors: str | None = None,
+        return_attention_mask: bool | None = None,
+        **kwargs: Any,
     ) -> BatchEncoding:
         """
         Read stories, and endings if given.
@@ -271,6 +293,8 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
                 Whether to look triples up now. Without them the result is small and `pad` looks them up later.
             num_copy_slots (`int`, *optional*): Another number than the tokenizer's, for this call.
             return_tensors (`str`, *optional*): `"pt"` or `"np"`; lists otherwise.
+            return_attention_mask (`bool`, *optional*): `False` leaves the mask out.
+            kwargs: Other keywords of tokenizers are refused by name unless they ask for what is done anyway.
 
         Returns:
             [`~transformers.BatchEncoding`]: `input_ids` and `attention_mask` `[B, K, L]`, `triple_ids`
@@ -278,6 +302,7 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
             slots also `copy_ids` `[B, K, L]`, with a tail pointer `triple_weights` `[B, K, L, N]` and
             `tail_form_ids` `[B, K, L, N, F]`.
         """
+        _check_keywords(kwargs)
         if text is None and text_target is None:
             raise ValueError("Give a story as `text`, an ending as `text_target`, or both.")
         if triples and not return_triples:
@@ -290,12 +315,13 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
             padding = return_tensors is not None
         if padding not in (False, "do_not_pad") or return_tensors is not None:
             batch = self._make_batch(features, padding, limits, triples, return_triples, triple_weight)
-            return self._finish(batch, return_tensors)
+            return _without_mask(self._finish(batch, return_tensors), return_attention_mask)
         if text is not None:
             features |= self._unpadded(features, triples, return_triples, triple_weight)
             del features["words"]
         is_single = isinstance(text_target if text is None else text, str)
-        return BatchEncoding({name: rows[0] for name, rows in features.items()} if is_single else features)
+        encoded = BatchEncoding({name: rows[0] for name, rows in features.items()} if is_single else features)
+        return _without_mask(encoded, return_attention_mask)
 
     def pad(
         self,
@@ -316,8 +342,11 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
             return super().pad(
                 encoded_inputs, padding=padding, max_length=max_length, return_tensors=return_tensors, **kwargs
             )
+        return_attention_mask = kwargs.pop("return_attention_mask", None)
+        _check_keywords(kwargs)
         limits = self._limits(False, max_length, max_sentences)
-        return self._finish(self._make_batch(unpad_features(features), padding, limits, None, True), return_tensors)
+        batch = self._make_batch(unpad_features(features), padding, limits, None, True)
+        return _without_mask(self._finish(batch, return_tensors), return_attention_mask)
 
     def _limits(self, truncation: bool, max_length: int | None, max_sentences: int | None) -> SizeLimits:
         # The base class gives tokenizers without a limit a number with thirty zeros.
@@ -716,6 +745,22 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         write_json(paths["word_forms_file"], self.word_forms)
         self._knowledge.save(paths["knowledge_file"])
         return tuple(str(path) for path in paths.values())
+
+
+def _check_keywords(given: Mapping[str, Any]) -> None:
+    """Refuse keywords that other tokenizers know, unless they ask for what is done anyway, and unknown ones."""
+    for name, value in given.items():
+        if name not in _STANDARD_KEYWORDS:
+            raise TypeError(f"`{name}` is no keyword of tokenizers.")
+        reason, allowed = _STANDARD_KEYWORDS[name]
+        if value not in allowed:
+            raise ValueError(f"`{name}={shortened(value)}` is not supported: {reason}.")
+
+
+def _without_mask(encoded: BatchEncoding, return_attention_mask: bool | None) -> BatchEncoding:
+    if return_attention_mask is False:
+        encoded.pop("attention_mask", None)
+    return encoded
 
 
 def _check_num_slots(num_slots: Any) -> int:

@@ -96,3 +96,21 @@ def test_evaluation_is_greedy_unless_told_otherwise(loaded, given, expected, tmp
 
 def test_commands_know_all_presets():
     assert get_args(DecodingPreset) == tuple(PRESETS)
+
+
+@pytest.mark.parametrize("settings", [{}, {"num_beams": 2}])
+@pytest.mark.parametrize("in_config", [False, True])
+def test_stop_strings(loaded, settings, in_config):
+    """An ending stops with the word that completes the string, two words or one that was copied."""
+    model, tokenizer = loaded
+    inputs = tokenizer(STORY, return_tensors="pt")
+    whole = tokenizer.decode(model.generate(**inputs, **settings)[0], skip_special_tokens=True)
+    wanted = " ".join(whole.split()[1:3])
+    given = {"generation_config": GenerationConfig(**{**model.generation_config.to_dict(), "stop_strings": wanted})}
+    given = given if in_config else {"stop_strings": [wanted, "never"]}
+    ids = model.generate(**inputs, **settings, **given, tokenizer=tokenizer)
+    text = tokenizer.decode(ids[0], skip_special_tokens=True)
+    # With beams another ending, without the string, may be likelier than the one that was cut.
+    assert text != whole and (text.endswith(wanted) or ("num_beams" in settings and wanted not in text))
+    with pytest.raises(ValueError, match="`stop_strings` needs the `tokenizer`"):
+        model.generate(**inputs, **settings, **given)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from remote_code import STORY, WITHOUT_PACKAGE, run
-from transformers import AutoModel
+from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, AutoTokenizer
 
 import hf_storyend.modeling
 from hf_storyend import IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration
@@ -168,3 +168,12 @@ def test_round_trip_of_every_system_without_the_package(tokenizer, tmp_path):
     for name, model in models.items():
         loaded = AutoModel.from_pretrained(tmp_path / name / "again")
         assert loaded.config.to_diff_dict() == model.config.to_diff_dict()
+
+
+def test_with_the_package_imported_all_classes_are_its_own(model, tokenizer, tmp_path):
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    for auto_class in (AutoConfig, AutoTokenizer, AutoModel, AutoModelForSeq2SeqLM):
+        loaded = auto_class.from_pretrained(tmp_path, trust_remote_code=True)
+        assert type(loaded).__module__.startswith("hf_storyend.modeling."), auto_class
+        assert type(loaded) is type(auto_class.from_pretrained(tmp_path))

@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 import torch
+from datasets.fingerprint import Hasher
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from transformers import AutoTokenizer, DataCollatorWithPadding
@@ -315,3 +316,47 @@ def test_any_text_gives_tensors_or_a_clear_error(tokenizer, stories):
     ragged = tokenizer(stories)
     assert [len(story) for story in ragged["input_ids"]] == [len(story) for story in stories]
     assert all(torch.equal(tensor, tokenizer.pad(ragged, return_tensors="pt")[name]) for name, tensor in batch.items())
+
+
+@pytest.mark.parametrize(
+    "keyword",
+    [
+        {"padding_side": "left"},
+        {"pad_to_multiple_of": 8},
+        {"is_split_into_words": True},
+        {"return_length": True},
+        {"return_overflowing_tokens": True},
+        {"return_special_tokens_mask": True},
+        {"return_token_type_ids": True},
+        {"return_offsets_mapping": True},
+        {"stride": 2},
+        {"text_pair": "They saw smoke."},
+    ],
+    ids=lambda keyword: next(iter(keyword)),
+)
+def test_standard_keywords_are_refused_by_name(tokenizer, keyword):
+    (name,) = keyword
+    story = "Anna put a cake in the oven."
+    with pytest.raises(ValueError, match=f"`{name}=.*` is not supported"):
+        tokenizer(story, **keyword)
+    with pytest.raises(ValueError, match=f"`{name}=.*` is not supported"):
+        tokenizer.pad([tokenizer(story)], **keyword)
+
+
+def test_standard_keywords_that_change_nothing_or_are_honoured(tokenizer):
+    story = "Anna put a cake in the oven."
+    defaults = {"add_special_tokens": True, "padding_side": "right", "pad_to_multiple_of": None, "verbose": False}
+    assert tokenizer(story, **defaults) == tokenizer(story)
+    assert "attention_mask" not in tokenizer(story, return_attention_mask=False)
+    assert "attention_mask" not in tokenizer.pad([tokenizer(story)], return_attention_mask=False)
+    with pytest.raises(TypeError, match="`colour` is no keyword of tokenizers"):
+        tokenizer(story, colour="red")
+
+
+def test_the_fingerprint_of_datasets_is_the_same_after_use(tokenizer):
+    before = Hasher.hash(tokenizer)
+    batch = tokenizer(["Zorblax put a cake in the oven.", "They saw smoke."], return_tensors="pt")
+    tokenizer.batch_decode(batch["input_ids"][:, 0])
+    tokenizer.pad([tokenizer("They saw smoke.")])
+    tokenizer.encode("They saw smoke.")
+    assert Hasher.hash(tokenizer) == before

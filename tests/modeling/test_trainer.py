@@ -167,3 +167,27 @@ def test_without_a_collator_for_decoders_smoothing_says_what_is_missing(tokenize
     trainer = Trainer(model, arguments, train_dataset=tokenised(tokenizer), processing_class=tokenizer)
     with pytest.raises(ValueError, match="DataCollatorForSeq2Seq"):
         trainer.train()
+
+
+@pytest.mark.parametrize("system", ["ie-msa-ga", "ie-msa-ga-copy", "ie-copy-tails", "hlstm", "seq2seq"])
+def test_neftune(system, tokenizer, tmp_path):
+    """Noise changes the loss of training, and no embedding keeps it."""
+    losses = []
+    for alpha in (None, 50.0):
+        model = small_model(system, tokenizer)
+        arguments = TrainingArguments(
+            str(tmp_path), max_steps=1, learning_rate=0.0, per_device_train_batch_size=3, neftune_noise_alpha=alpha,
+            use_cpu=True, report_to=[], save_strategy="no", disable_tqdm=True, logging_steps=1,
+        )  # fmt: skip
+        trainer = Trainer(model, arguments, train_dataset=tokenised(tokenizer, NAMES), processing_class=tokenizer)
+        trainer.train()
+        losses.append(trainer.state.log_history[0]["loss"])
+        assert not model.get_input_embeddings()._forward_hooks
+    assert losses[0] != losses[1] and losses[1] == losses[1]
+
+
+def test_gradient_checkpointing_is_refused(tokenizer, model, tmp_path):
+    arguments = TrainingArguments(str(tmp_path), max_steps=1, gradient_checkpointing=True, use_cpu=True, report_to=[])
+    trainer = Trainer(model, arguments, train_dataset=tokenised(tokenizer), processing_class=tokenizer)
+    with pytest.raises(ValueError, match="Gradient checkpointing is not supported"):
+        trainer.train()
