@@ -107,12 +107,12 @@ def _num_codes(num_slots: int) -> int:
 def _spelling(word: str) -> int | None:
     """The letters as digits of a number, the last letter first, and the case; None if it can't be spelled so."""
     case = next((number for number, change in enumerate(_CASES) if change(word) == word), None)
-    digits = [_DIGITS.get(letter) for letter in word.lower()]
-    if case is None or None in digits:
+    letters = word.lower()
+    if case is None or not _DIGITS.keys() >= set(letters):
         return None
     number = 0
-    for digit in reversed(digits):
-        number = number * _BASE + digit
+    for letter in reversed(letters):
+        number = number * _BASE + _DIGITS[letter]
     return number * len(_CASES) + case
 
 
