@@ -62,7 +62,7 @@ What the paper leaves open, decided here:
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -1274,6 +1274,8 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         copy_ids = kwargs.get("copy_ids")
         if kwargs.get("decoder_input_ids") is not None:
             kwargs["decoder_input_ids"] = self.output_columns(kwargs["decoder_input_ids"])
+        if (allowed := kwargs.get("prefix_allowed_tokens_fn")) is not None:
+            kwargs["prefix_allowed_tokens_fn"] = self._allowed_columns(allowed, copy_ids)
         if copy_ids is not None and kwargs.get("streamer") is not None:
             kwargs["streamer"] = NamingStreamer(kwargs["streamer"], lambda ids: self._named_ids(ids, copy_ids))
         generated = self._generate(inputs, generation_config, logits_processor, **kwargs)
@@ -1301,6 +1303,18 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         to_named = None if copy_ids is None else lambda ids: self._named_ids(ids, copy_ids)
         stop = StopAtStrings(strings, arguments.pop("tokenizer"), to_named)
         return config, {**arguments, "stopping_criteria": [*(arguments.get("stopping_criteria") or ()), stop]}
+
+    def _allowed_columns(
+        self, allowed: Callable[[int, torch.Tensor], Iterable[int]], copy_ids: torch.Tensor | None
+    ) -> Callable[[int, torch.Tensor], list[int]]:
+        """`prefix_allowed_tokens_fn` that is given and gives ids of words, as one for columns of the logits."""
+
+        def columns(row: int, ids: torch.Tensor) -> list[int]:
+            if copy_ids is not None:
+                ids = self._named_ids(ids[None], copy_ids[row : row + 1])[0]
+            return self.output_columns(torch.tensor(list(allowed(row, ids)), dtype=torch.long)).tolist()
+
+        return columns
 
     def _named_ids(self, ids: torch.Tensor, copy_ids: torch.Tensor) -> torch.Tensor:
         """What was generated, with ids that spell the words out of the vocabulary."""

@@ -14,6 +14,7 @@ from hf_storyend import IncrementalEncoderForEndingGeneration, IncrementalEncode
 from hf_storyend.cli.main import main
 from hf_storyend.data.embedded import embedded_stories
 from hf_storyend.evaluation.user_triples import measure_user_triples
+from hf_storyend.modeling.decoding import PRESETS
 from hf_storyend.pretrained import EXAMPLE_STORIES
 
 DIRECTORY = Path(hf_storyend.default_model())
@@ -93,5 +94,5 @@ def test_its_card_has_measured_numbers_and_twenty_endings_that_it_writes(loaded)
     stories = re.findall(r"^\| (.+?) \| (.+?) \|$", shown, flags=re.MULTILINE)[2:]
     assert [story for story, _ in stories] == [" ".join(story["context"]) for story in embedded_stories()[:20]]
     first = embedded_stories()[0]["context"]
-    ending = model.generate(**tokenizer([first], return_tensors="pt"))
+    ending = model.generate(**tokenizer([first], return_tensors="pt"), **PRESETS["readers"])
     assert tokenizer.batch_decode(ending, skip_special_tokens=True, context=[first]) == [stories[0][1]]

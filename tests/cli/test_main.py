@@ -85,10 +85,10 @@ def test_the_version_is_that_of_the_package(storyend):
 
 
 def test_the_shell_completes_commands(storyend, monkeypatch):
-    asked = {"_STORYEND_COMPLETE": "complete_bash", "COMP_WORDS": "storyend ex", "COMP_CWORD": "1"}
+    asked = {"_STORYEND_COMPLETE": "complete_bash", "COMP_WORDS": "storyend exp", "COMP_CWORD": "1"}
     for name, value in asked.items():
         monkeypatch.setenv(name, value)
-    assert storyend().out.split() == ["explain"]
+    assert storyend().out.split() == ["explain", "export"]
 
 
 def test_ctrl_c_is_no_traceback(storyend, monkeypatch):

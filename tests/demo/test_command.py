@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hf_storyend.cli.main import app
+from hf_storyend.demo.options import StoryLimits
 
 
 class Page:
@@ -35,13 +36,13 @@ def test_default_options(launched):
     calls, page = launched
     result = CliRunner().invoke(app, ["demo"], catch_exceptions=False)
     assert "http://127.0.0.1:7860/" in result.stdout and page.was_waited_for
-    assert calls == [((), {"host": "127.0.0.1", "port": None, "share": False, "open_browser": True})]
+    assert calls == [((), {"host": "127.0.0.1", "port": None, "share": False, "open_browser": True, "limits": StoryLimits()})]
 
 
 def test_models_and_options_are_passed_on(launched):
     arguments = ["demo", "one", "me/two", "--port", "8000", "--host", "0.0.0.0", "--share", "--no-open"]
     CliRunner().invoke(app, arguments, catch_exceptions=False)
-    expected = {"host": "0.0.0.0", "port": 8000, "share": True, "open_browser": False}
+    expected = {"host": "0.0.0.0", "port": 8000, "share": True, "open_browser": False, "limits": StoryLimits()}
     assert launched[0] == [(("one", "me/two"), expected)]
 
 

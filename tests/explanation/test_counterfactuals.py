@@ -10,7 +10,7 @@ import torch
 from hf_storyend import KnowledgeTable
 from hf_storyend.explanation import counterfactual, explain
 
-GENERATION = {"max_new_tokens": 6}
+GENERATION = {"max_new_tokens": 6, "num_beams": 1}
 USED_FOR = ("oven", "UsedFor", "cake")
 
 
@@ -73,7 +73,13 @@ def test_copied_words_are_mapped_to_their_ids_in_the_other_story(make_system, to
     model, first_copy_id = make_system("ie-msa-ga-copy"), len(tokenizer)
     calls = iter([[tokenizer.eos_token_id], [first_copy_id]])
     compared = counterfactual(
-        model, tokenizer, story, without_sentence=1, prefix_allowed_tokens_fn=lambda *_: next(calls), max_new_tokens=1
+        model,
+        tokenizer,
+        story,
+        without_sentence=1,
+        prefix_allowed_tokens_fn=lambda *_: next(calls),
+        max_new_tokens=1,
+        num_beams=1,
     )
     assert compared.changed.words[0].word == "kraken"
     before = explain(
@@ -88,7 +94,13 @@ def test_an_ending_that_copies_a_removed_word_has_no_probability(make_system, to
     model, copy_id = make_system("hlstm-copy"), len(tokenizer)
     calls = iter([[copy_id], [tokenizer.eos_token_id]])
     compared = counterfactual(
-        model, tokenizer, story, without_sentence=1, prefix_allowed_tokens_fn=lambda *_: next(calls), max_new_tokens=1
+        model,
+        tokenizer,
+        story,
+        without_sentence=1,
+        prefix_allowed_tokens_fn=lambda *_: next(calls),
+        max_new_tokens=1,
+        num_beams=1,
     )
     assert compared.original.ending == "Zorba"
     assert compared.original_ending_after is None

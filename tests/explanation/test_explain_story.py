@@ -14,7 +14,7 @@ from hf_storyend.explanation.story import tokenize_story
 from hf_storyend.systems import SYSTEMS
 
 WITH_KNOWLEDGE = [name for name, system in SYSTEMS.items() if system.knowledge]
-GENERATION = {"max_new_tokens": 6}
+GENERATION = {"max_new_tokens": 6, "num_beams": 1}
 
 
 def as_tensor(explanation, words):
@@ -83,7 +83,6 @@ def test_a_model_without_knowledge_has_no_graphs(explain_story):
 def test_oov_words_are_listed_and_can_be_copied(make_system, tokenizer, story):
     model = make_system("ie-msa-ga-copy")
     copy_id = int(tokenizer([story], return_tensors="pt")["copy_ids"][0, 1, 3])
-    assert copy_id == len(tokenizer)
     explanation = explain(model, tokenizer, story, max_new_tokens=2, prefix_allowed_tokens_fn=lambda *_: [copy_id])
     assert explanation.oov_positions == [(2, 4)]
     assert [word.word for word in explanation.words] == ["Zorba", "Zorba"]

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from small_model import small_model
+from torch._dynamo.testing import CompileCounterWithBackend
 
 from hf_storyend.systems import SYSTEMS
 
@@ -55,7 +56,7 @@ def test_the_forward_pass_is_exported(system, tokenizer):
 def test_a_step_compiles_as_one_graph_for_all_words(system, tokenizer):
     model = small_model(system, tokenizer)
     torch.compiler.reset()
-    counted = torch._dynamo.testing.CompileCounterWithBackend("eager")
+    counted = CompileCounterWithBackend("eager")
     compiled = torch.compile(model, backend=counted, fullgraph=True)
     ours, theirs = step_inputs(model, tokenizer), step_inputs(model, tokenizer)
     for word in (7, 8, 9):

@@ -60,7 +60,7 @@ def run(hub: Hub, home: Path, code: str, *arguments: str) -> subprocess.Complete
 def test_loaded_without_the_package_at_the_head_and_at_a_pinned_revision(hub, api, folder, model, tokenizer, tmp_path):
     first = push(folder, REPO, private=True, api=api).commit_url.rsplit("/", 1)[1]
     expected = [model.generate(**tokenizer(STORY, return_tensors="pt"), max_new_tokens=n).tolist() for n in (30, 4)]
-    model.generation_config.max_new_tokens = 4
+    model.generation_config.update(max_new_tokens=4, num_beams=1)
     model.save_pretrained(folder)
     push(folder, REPO, api=api)
     result = run(hub, tmp_path / "clean", WITHOUT_PACKAGE + ARGUMENTS + LOAD, REPO, STORY, first, "main")

@@ -111,7 +111,10 @@ def test_checkpoints_of_version_0_1_give_the_same_results(path):
     expected = load_file(path / "expected.safetensors")
     logits, loss, ending = (expected.pop(name) for name in ("logits", "loss", "ending"))
     output = model.eval()(**expected)
-    torch.testing.assert_close(output.logits, logits, rtol=1e-5, atol=1e-6)
+    # The slots of no word were at minus infinity then.
+    possible = logits > -torch.inf
+    torch.testing.assert_close(output.logits[possible], logits[possible], rtol=1e-5, atol=1e-6)
+    assert (output.logits.softmax(dim=-1)[~possible] < 1e-15).all()
     torch.testing.assert_close(output.loss, loss[0], rtol=1e-5, atol=1e-6)
     assert torch.equal(model.generate(**context_of(expected), num_beams=2, max_new_tokens=6), ending)
 
@@ -133,5 +136,5 @@ def test_the_configuration_of_version_0_1(tmp_path):
 
 def test_gradient_checkpointing_is_refused():
     """The fused recurrence keeps what backward needs; there is nothing to trade."""
-    with pytest.raises(ValueError, match="gradient checkpointing"):
+    with pytest.raises(ValueError, match="Gradient checkpointing is not supported"):
         tiny_model().gradient_checkpointing_enable()

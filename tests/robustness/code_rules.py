@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 # An allow-list: whatever is not here (socket, subprocess, urllib, ctypes, pickle, shutil, os ...) is refused.
 ALLOWED_MODULES = frozenset(
-    "__future__ collections contextlib contextvars dataclasses itertools json math pathlib re torch transformers "
-    "typing unicodedata warnings".split()
+    "__future__ collections contextlib contextvars copy dataclasses hashlib itertools json math pathlib re threading "
+    "torch transformers typing unicodedata warnings".split()
 )
 # Parts of allowed packages that unpickle, compile, download or run something.
 FORBIDDEN_PARTS = (
