@@ -36,7 +36,9 @@ def test_default_options(launched):
     calls, page = launched
     result = CliRunner().invoke(app, ["demo"], catch_exceptions=False)
     assert "http://127.0.0.1:7860/" in result.stdout and page.was_waited_for
-    assert calls == [((), {"host": "127.0.0.1", "port": None, "share": False, "open_browser": True, "limits": StoryLimits()})]
+    assert calls == [
+        ((), {"host": "127.0.0.1", "port": None, "share": False, "open_browser": True, "limits": StoryLimits()})
+    ]
 
 
 def test_models_and_options_are_passed_on(launched):

@@ -24,7 +24,15 @@ STORYEND = typer.main.get_command(app)
 SCRIPT = re.compile(r"(examples|benchmarks)/[\w/]+\.(py|yaml|sbatch)")
 LAUNCHERS = ("python", "accelerate", "torchrun", "sbatch")
 # Options of other people's programs that the documents name.
-OF_OTHERS = {"--config_file", "--nproc_per_node", "--repo-type", "--collect-only", "--cpu", "--num_processes", "--num_machines"}
+OF_OTHERS = {
+    "--config_file",
+    "--nproc_per_node",
+    "--repo-type",
+    "--collect-only",
+    "--cpu",
+    "--num_processes",
+    "--num_machines",
+}
 LANGUAGES = {"bash", "python", "text", "yaml", "bibtex", "mermaid", ""}
 
 every_document = pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

@@ -33,6 +33,8 @@ def explain_story(make_system, tokenizer, story):
     def explain_story(system: str, sentences=None, **settings):
         from hf_storyend.explanation import explain
 
-        return explain(make_system(system), tokenizer, sentences or story, **{"max_new_tokens": 6, "num_beams": 1, **settings})
+        return explain(
+            make_system(system), tokenizer, sentences or story, **{"max_new_tokens": 6, "num_beams": 1, **settings}
+        )
 
     return explain_story
