@@ -59,6 +59,13 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
             `vocab_size` on, and logits of the next word have as many columns more.
         tail_pointer (`bool`, *optional*, defaults to `False`):
             Whether words can also come from the tails of the story's triples: see [`TailPointer`].
+        ranker_size (`int`, *optional*):
+            Size of the ending ranker's vectors, a multiple of 4; `None` for a model without ranker: see
+            [`EndingRanker`].
+        num_ranker_layers (`int`, *optional*, defaults to 2):
+            Layers of the ending ranker.
+        ranker_dropout (`float`, *optional*, defaults to 0.1):
+            Dropout in the ending ranker while it is trained.
         encoder_loss_weight (`float`, *optional*, defaults to 1.0):
             Weight of the supervision on the context sentences, which only incremental encoding has; 0 switches it off.
         encoder_loss_sampling_ratio (`float`, *optional*, defaults to 1.0):
@@ -127,6 +134,9 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
     copy: bool = False
     num_copy_slots: int = 32
     tail_pointer: bool = False
+    ranker_size: int | None = None
+    num_ranker_layers: int = 2
+    ranker_dropout: float = 0.1
     encoder_loss_weight: float = 1.0
     encoder_loss_sampling_ratio: float = 1.0
     num_sampled_classes: int | None = None
@@ -200,16 +210,27 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
         return self.vocab_size + (self.num_copy_slots if self.copy else 0)
 
     def _check_sizes(self) -> None:
-        limits = ("max_sentences", "max_sentence_length", "max_triples", "max_ending_length", "num_sampled_classes")
-        sizes = ("vocab_size", "num_relations", "embedding_size", "hidden_size", "num_layers", "num_copy_slots")
-        for name in (*sizes, *limits):
+        optional = (
+            "max_sentences",
+            "max_sentence_length",
+            "max_triples",
+            "max_ending_length",
+            "num_sampled_classes",
+            "ranker_size",
+        )
+        sizes = ("vocab_size", "num_relations", "embedding_size", "hidden_size", "num_copy_slots")
+        layers = ("num_layers", "num_ranker_layers")
+        for name in (*sizes, *layers, *optional):
             value = getattr(self, name)
-            if value is None and name in limits:
+            if value is None and name in optional:
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ValueError(f"`{name}` must be a whole number of at least 1; got {value!r}.")
-        if self.num_layers > _MAX_LAYERS:
-            raise ValueError(f"`num_layers` must be at most {_MAX_LAYERS}; got {self.num_layers}.")
+        for name in layers:
+            if getattr(self, name) > _MAX_LAYERS:
+                raise ValueError(f"`{name}` must be at most {_MAX_LAYERS}; got {getattr(self, name)}.")
+        if self.ranker_size is not None and self.ranker_size % 4:
+            raise ValueError(f"`ranker_size` must be a multiple of 4; got {self.ranker_size}.")
         if self.num_copy_slots > _MAX_COPY_SLOTS:
             raise ValueError(f"`num_copy_slots` must be at most {_MAX_COPY_SLOTS}; got {self.num_copy_slots}.")
         for name in ("unk_token_id", "pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id"):
@@ -232,8 +253,9 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
                 raise ValueError(f"`{name}` must be one of {allowed}; got {getattr(self, name)!r}.")
 
     def _check_ranges(self) -> None:
-        if not 0.0 <= self.dropout < 1.0:
-            raise ValueError(f"`dropout` must be at least 0 and below 1; got {self.dropout!r}.")
+        for name in ("dropout", "ranker_dropout"):
+            if not 0.0 <= getattr(self, name) < 1.0:
+                raise ValueError(f"`{name}` must be at least 0 and below 1; got {getattr(self, name)!r}.")
         if not 0.0 <= self.encoder_loss_weight < float("inf"):
             raise ValueError(f"`encoder_loss_weight` must be 0 or more; got {self.encoder_loss_weight!r}.")
         ratio = self.encoder_loss_sampling_ratio

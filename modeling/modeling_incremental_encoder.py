@@ -84,6 +84,7 @@ from transformers.utils import ModelOutput
 
 from .configuration_incremental_encoder import IncrementalEncoderConfig
 from .copying import CopyMechanism, CopyMemory, Offers, check_oov_labels, extend_logits, make_finite, pointer_loss
+from .ending_ranker import EndingRanker, RankerOutput, read_endings
 from .fused_recurrence import can_fuse, fused_recurrence
 from .loading import (
     check_beams,
@@ -935,6 +936,9 @@ class IncrementalEncoderPreTrainedModel(PreTrainedModel):
                 init.zeros_(module.bias)
             if hasattr(module, "initial_bias") and module.bias is not None:
                 init.copy_(module.bias, module.initial_bias())
+        elif isinstance(module, nn.LayerNorm):
+            init.ones_(module.weight)
+            init.zeros_(module.bias)
         elif isinstance(module, nn.GRUCell):
             for name, parameter in module.named_parameters():
                 init.zeros_(parameter) if name.startswith("bias") else init.xavier_uniform_(parameter)
@@ -963,6 +967,7 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         self.dropout = nn.Dropout(config.dropout)
         self.lm_head = nn.Linear(config.hidden_size, config.vocab_size)
         self.lm_head.init_std = 2 * config.hidden_size**-0.5
+        self.ranker = None if config.ranker_size is None else EndingRanker(config)
         self.post_init()
         # As in the authors' code. Loading a checkpoint replaces it by the checkpoint's own settings.
         self.generation_config.max_new_tokens = 30
@@ -1162,6 +1167,20 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         if forms is not None:
             forms = forms[0], boost_forms(logits, *forms)
         return split_probabilities(logits, places, forms, encoded.tail_memory, labels, story.triple_mask.shape)
+
+    @torch.no_grad()
+    def rank_endings(self, labels: torch.LongTensor, **inputs: Any) -> RankerOutput:
+        """
+        Score several endings of each story with the ending ranker.
+
+        Args:
+            labels (`torch.LongTensor` of shape `[B, C, T]`): The endings with their end symbols, -100 at padding.
+            inputs: The stories' tensors, as in `forward`.
+        """
+        if self.ranker is None:
+            raise ValueError("This model has no ending ranker: `config.ranker_size` is None.")
+        read = read_endings(self, labels, **inputs)
+        return RankerOutput(self.ranker(**read), read["log_probabilities"].sum(dim=2))
 
     def output_columns(self, ids: torch.LongTensor | None) -> torch.LongTensor | None:
         """
