@@ -3,16 +3,15 @@
 """
 Ending ranker: which of several endings fits a story best.
 
-A model that writes endings gives the likeliest one, which need not be the one that readers call right. The ranker reads
-what the frozen model makes of the story and of each ending (word vectors, LSTM states, log probabilities) with a small
-Transformer: words of an ending attend to each other, in both directions, and to all words of the story. Its score is
-the mean over the ending, through a linear layer, plus a weighted sum of the model's own log probability, that per word,
-and the number of words.
+A model gives the likeliest ending, which need not be the one that readers call right. The ranker reads what the frozen
+model makes of the story and of each ending (word vectors, LSTM states, log probabilities) with a small Transformer:
+words of an ending attend to each other, in both directions, and to all words of the story. Its score is the mean over
+the ending, through a linear layer, plus a weighted sum of the model's own log probability, that per word, and the
+number of words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,9 +99,7 @@ class EndingRanker(nn.Module):
         # One more: the log probability of the word.
         self.ending_projection = nn.Linear(num_features + 1, size)
         self.story_norm, self.norm = nn.LayerNorm(size), nn.LayerNorm(size)
-        self.layers = nn.ModuleList(
-            RankerLayer(size, config.ranker_dropout) for _ in range(config.num_ranker_layers)
-        )
+        self.layers = nn.ModuleList(RankerLayer(size, config.ranker_dropout) for _ in range(config.num_ranker_layers))
         self.scorer = nn.Linear(size, 1)
         self.likelihood = nn.Linear(3, 1, bias=False)
         self.dropout = nn.Dropout(config.ranker_dropout)
