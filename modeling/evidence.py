@@ -20,7 +20,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
-from transformers import PreTrainedModel
 
 from .knowledge_table import Triple
 from .tail_pointer import WordSources
@@ -183,7 +182,7 @@ def _by_share(items: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @torch.no_grad()
 def removal_effects(
-    model: PreTrainedModel,
+    model: Any,
     story: Mapping[str, torch.Tensor],
     ending_ids: Sequence[int],
     triples: Sequence[torch.Tensor] = (),
@@ -208,7 +207,7 @@ def removal_effects(
 
 
 def _log_probabilities(
-    model: PreTrainedModel,
+    model: Any,
     story: Mapping[str, torch.Tensor],
     ending_ids: Sequence[int],
     rows: Sequence[torch.Tensor | int | None],

@@ -106,7 +106,6 @@ from .losses import (
     subsample_targets,
 )
 from .oov_ids import to_named_ids
-from .pipeline_incremental_encoder import CUSTOM_PIPELINES
 from .stop_strings import StopAtStrings
 from .story_inputs import (
     StoryInputs,
@@ -1432,6 +1431,9 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         return (model, information) if kwargs.get("output_loading_info") else model
 
     def save_pretrained(self, save_directory, *args, **kwargs):
+        # Here, because writing endings needs no pipeline, whose imports take a second.
+        from .pipeline_incremental_encoder import CUSTOM_PIPELINES
+
         # A class carries the name of one Auto class only; the second is added here, anew at every save.
         auto_map = dict(getattr(self.config, "auto_map", None) or {})
         auto_map["AutoModelForSeq2SeqLM"] = f"{type(self).__module__.rsplit('.', 1)[-1]}.{type(self).__name__}"
