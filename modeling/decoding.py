@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 PRESETS: dict[str, dict[str, Any]] = {
-    # What readers of endings preferred.
-    "readers": {"num_beams": 8, "length_penalty": 0.0},
+    # What readers of endings preferred; the ending ranker, if the model has one, chooses among the candidates.
+    "readers": {"num_beams": 8, "length_penalty": 0.0, "num_candidates": 24},
     # Greedy, as in the authors' code.
     "paper": {"num_beams": 1, "do_sample": False},
 }
@@ -48,4 +48,7 @@ def default_arguments(model: Any, given: Mapping[str, Any], decoding: str | None
     own = model.generation_config
     if decoding is None and (own.num_beams or own.do_sample):
         return dict(given)
-    return preset_arguments(decoding or "readers", given)
+    arguments = preset_arguments(decoding or "readers", given)
+    if model.ranker is None and "num_candidates" not in given:
+        arguments.pop("num_candidates", None)
+    return arguments

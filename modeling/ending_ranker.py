@@ -92,6 +92,7 @@ class EndingRanker(nn.Module):
 
     def __init__(self, config: IncrementalEncoderConfig):
         super().__init__()
+        assert config.ranker_size is not None, "a model without `ranker_size` has no ranker"
         size = config.ranker_size
         num_features = config.embedding_size + config.hidden_size
         self.distance_embedding = nn.Embedding(_MAX_DISTANCE, size)

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from .candidates import generate_endings
 from .decoding import default_arguments
 from .evidence import (
     collect_evidence,
@@ -61,12 +62,14 @@ def write_endings(
     inputs = tokenizer(list(stories), triples=own, triple_weight=triple_weight, return_tensors="pt")
     inputs = inputs.to(model.device if device is None else device)
     arguments = default_arguments(model, generate_kwargs, decoding)
-    # Whatever it is asked to return besides, only the sequences are looked at.
-    generated = model.generate(**inputs, **{**arguments, "return_dict_in_generate": True}).sequences
+    generated, rank_scores = generate_endings(model, inputs, arguments)
     num_each = len(generated) // len(stories)
     repeated = {name: tensor.repeat_interleave(num_each, dim=0) for name, tensor in inputs.items()}
     contexts = [story for story in stories for _ in range(num_each)]
     endings = describe_endings(model, tokenizer, repeated, generated, contexts, evidence_top_k, effects)
+    if rank_scores is not None:
+        for ending, score in zip(endings, rank_scores.tolist(), strict=True):
+            ending["rank_score"] = score
     return [endings[row : row + num_each] for row in range(0, len(endings), num_each)]
 
 

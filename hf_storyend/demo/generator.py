@@ -18,7 +18,7 @@ from ..explanation.inference import generate_endings
 from ..explanation.result import Explanation
 from ..explanation.story import TokenizedStory, find_triples, reads_triples, tokenize_story
 from ..modeling import IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
-from ..modeling.decoding import PRESETS
+from ..modeling.decoding import default_arguments
 from ..pretrained import default_model, load, register
 from ..systems import SYSTEMS
 from .requests import EndingRequest, UserTriple
@@ -77,20 +77,21 @@ class EndingGenerator:
 def _generate_ids(
     model: IncrementalEncoderForEndingGeneration, story: TokenizedStory, request: EndingRequest
 ) -> list[list[int]]:
+    arguments = _generate_arguments(model, request)
     if request.decoding != "sampling":
-        return generate_endings(model, story, **_generate_arguments(request))
+        return generate_endings(model, story, **arguments)
     with _SAMPLING, torch.random.fork_rng():
         torch.manual_seed(int(request.seed))
-        return generate_endings(model, story, **_generate_arguments(request))
+        return generate_endings(model, story, **arguments)
 
 
-def _generate_arguments(request: EndingRequest) -> dict[str, Any]:
+def _generate_arguments(model: IncrementalEncoderForEndingGeneration, request: EndingRequest) -> dict[str, Any]:
     num_endings = int(request.num_endings)
     arguments: dict[str, Any] = {"num_return_sequences": num_endings, "do_sample": False, "num_beams": 1}
     if request.decoding == "sampling":
         return {**arguments, "do_sample": True, "top_k": 0, "temperature": float(request.temperature)}
     if request.decoding == "beam_search":
-        return {**arguments, **PRESETS["readers"]}
+        return default_arguments(model, {"num_return_sequences": num_endings}, "readers")
     return arguments
 
 

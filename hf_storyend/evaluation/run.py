@@ -25,7 +25,8 @@ from transformers import AutoTokenizer
 from ..data.batching import tokenise_stories
 from ..data.stories import load_story_cloze
 from ..modeling import IncrementalEncoderTokenizer
-from ..modeling.decoding import preset_arguments
+from ..modeling.candidates import generate_endings
+from ..modeling.decoding import default_arguments
 from ..pretrained import find_model, load, register
 from ..processes import start_accelerator
 from .ablations import ablate
@@ -257,12 +258,13 @@ def _run_model(
     options: EvaluationOptions,
 ) -> list[_StoryResult]:
     """Compute the likelihood of each reference and, if asked for, generate an ending."""
-    sampled_classes, generation = _sample_classes(model, len(tokenised), options), options.generation
-    if options.decoding is not None:
-        generation = preset_arguments(options.decoding, generation)
+    sampled_classes = _sample_classes(model, len(tokenised), options)
 
     def run_batch(unwrapped: Any, batch: Batch, rows: list[int]) -> list[_StoryResult]:
         endings: list[Any] = [None] * len(rows)
+        generation = options.generation
+        if options.decoding is not None:
+            generation = default_arguments(unwrapped, generation, options.decoding)
         if options.predict_with_generate:
             endings = _generate(unwrapped, tokenizer, batch, stories[rows]["context"], generation)
         return list(map(_StoryResult, batch_likelihoods(unwrapped, batch, rows, sampled_classes), endings))
@@ -287,7 +289,7 @@ def _generate(
 ) -> list[str]:
     """Generate endings as text, truecased as in the context."""
     inputs = {name: tensor for name, tensor in batch.items() if name != "labels"}
-    endings = model.generate(**inputs, **generation)
+    endings, _ = generate_endings(model, inputs, generation)
     if len(endings) != len(contexts):
         raise ValueError(f"`generation` gives {len(endings)} endings for {len(contexts)} stories: ask for one each.")
     return tokenizer.batch_decode(endings, skip_special_tokens=True, context=contexts)

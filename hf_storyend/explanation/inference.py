@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 import torch
 
 from ..modeling import EndingGenerationOutput, IncrementalEncoderForEndingGeneration
+from ..modeling.candidates import generate_endings as write_candidates
 from ..modeling.decoding import default_arguments
 from ..modeling.tail_pointer import WordSources
 from .story import TokenizedStory
@@ -51,9 +52,9 @@ def generate_endings(
 ) -> list[list[int]]:
     """Return the ids of each ending that `generate()` gives, each up to and including the end symbol, if any."""
     with eval_mode(model):
-        generated = model.generate(**story.tensors, **generate_arguments)
+        generated, _ = write_candidates(model, story.tensors, generate_arguments)
     end = model.config.eos_token_id
-    rows = [ids[1:] for ids in getattr(generated, "sequences", generated).tolist()]
+    rows = [ids[1:] for ids in generated.tolist()]
     return [ids[: ids.index(end) + 1] if end in ids else ids for ids in rows]
 
 
