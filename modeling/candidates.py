@@ -132,9 +132,7 @@ def _sample(
 def _as_labels(found: Sequence[torch.Tensor], end_id: int) -> torch.Tensor:
     """Endings [B, C, T] up to their end symbols, from sequences [B, C', T' + 1] with start symbols."""
     longest = max(rows.shape[2] for rows in found) - 1
-    padded = [
-        torch.nn.functional.pad(rows[:, :, 1:], (0, longest + 1 - rows.shape[2]), value=end_id) for rows in found
-    ]
+    padded = [functional.pad(rows[:, :, 1:], (0, longest + 1 - rows.shape[2]), value=end_id) for rows in found]
     labels = torch.cat(padded, dim=1)
     is_end = (labels == end_id).long()
     return labels.masked_fill(is_end.cumsum(dim=2) - is_end > 0, IGNORED)

@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from typing import Any
 
 PRESETS: dict[str, dict[str, Any]] = {
-    # What readers of endings preferred; the ending ranker, if the model has one, chooses among the candidates.
-    "readers": {"num_beams": 8, "length_penalty": 0.0, "num_candidates": 24},
+    # What readers of endings preferred.
+    "readers": {"num_beams": 8, "length_penalty": 0.0},
     # Greedy, as in the authors' code.
     "paper": {"num_beams": 1, "do_sample": False},
 }
+# With the preset `readers`, an ending ranker chooses among so many endings of a story.
+NUM_CANDIDATES = 24
 # Arguments that choose another decoding method than a preset's.
 _METHODS = (
     "do_sample",
@@ -44,11 +46,17 @@ def preset_arguments(decoding: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def default_arguments(model: Any, given: Mapping[str, Any], decoding: str | None = None) -> dict[str, Any]:
-    """The same; unless a preset is named, `"readers"`, or what the model's `generation_config` says about beams."""
+    """
+    The same; unless a preset is named, `"readers"`, or what the model's `generation_config` says about beams. A model
+    with an ending ranker then writes candidates, unless the caller sets `num_beams`: these are arguments of
+    `candidates.generate_endings`.
+    """
     own = model.generation_config
     if decoding is None and (own.num_beams or own.do_sample):
         return dict(given)
     arguments = preset_arguments(decoding or "readers", given)
-    if model.ranker is None and "num_candidates" not in given:
-        arguments.pop("num_candidates", None)
+    is_preset = "num_beams" not in given and not any(given.get(name) for name in _METHODS)
+    if decoding != "paper" and is_preset and model.ranker is not None:
+        num_candidates = max(NUM_CANDIDATES, arguments.get("num_return_sequences") or 1)
+        return {"num_candidates": num_candidates, **arguments}
     return arguments

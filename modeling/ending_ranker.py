@@ -155,7 +155,8 @@ def read_endings(model: Any, labels: torch.Tensor, **inputs: Any) -> dict[str, t
     num_stories, num_endings, _ = labels.shape
     flat = labels.flatten(0, 1)
     encoded = model.encoder(**inputs, output_hidden_states=True)
-    story = torch.cat((encoded.hidden_states[0], encoded.hidden_states[-1]), dim=-1)[:, :, 1:]
+    top_layer = model.config.num_layers
+    story = torch.cat((encoded.hidden_states[0], encoded.hidden_states[top_layer]), dim=-1)[:, :, 1:]
     repeated = {
         name: tensor.repeat_interleave(num_endings, dim=0)
         for name, tensor in encoded.items()
@@ -172,7 +173,7 @@ def read_endings(model: Any, labels: torch.Tensor, **inputs: Any) -> dict[str, t
     )
     columns = model.output_columns(flat).clamp(min=0).unsqueeze(2)
     log_probabilities = output.logits.float().log_softmax(dim=-1).gather(2, columns).squeeze(2) * (flat >= 0)
-    ending = torch.cat((output.decoder_hidden_states[0], output.decoder_hidden_states[-1]), dim=-1)[:, 1:]
+    ending = torch.cat((output.decoder_hidden_states[0], output.decoder_hidden_states[top_layer]), dim=-1)[:, 1:]
     is_word = (flat[:, 1:] >= 0).view(num_stories, num_endings, -1)
     mask = inputs.get("attention_mask")
     return {
