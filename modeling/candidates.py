@@ -93,22 +93,39 @@ def choose_endings(
         raise ValueError("`num_candidates` needs a model with an ending ranker; this one has `ranker_size` None.")
     if isinstance(num_candidates, bool) or not isinstance(num_candidates, int) or num_candidates < 1:
         raise ValueError(f"`num_candidates` must be a whole number of at least 1; got {num_candidates!r}.")
-    num_beams = min(generate_kwargs.pop("num_beams", None) or 1, num_candidates)
     if num_best > num_candidates:
         raise ValueError(f"`num_return_sequences` ({num_best}) must be at most `num_candidates` ({num_candidates}).")
-    if num_beams == 1:
-        generate_kwargs.pop("length_penalty", None)
-    found = [_generate(model, inputs, num_beams=num_beams, num_return_sequences=num_beams, **generate_kwargs)]
-    if num_samples := num_candidates - num_beams:
-        found.append(_sample(model, inputs, num_samples, seed, generate_kwargs))
-    num_stories = len(inputs["input_ids"])
-    labels = _as_labels([rows.view(num_stories, -1, rows.shape[1]) for rows in found], model.config.eos_token_id)
+    labels = write_candidates(model, inputs, num_candidates, seed=seed, **generate_kwargs)
     scores = model.rank_endings(labels, **inputs).scores.float().masked_fill(_is_repeated(labels), -torch.inf)
     order = scores.argsort(dim=1, descending=True, stable=True)[:, :num_best]
     best = labels.gather(1, order.unsqueeze(2).expand(-1, -1, labels.shape[2])).flatten(0, 1)
     start = best.new_full((len(best), 1), model.config.decoder_start_token_id)
     sequences = torch.cat((start, best.masked_fill(best == IGNORED, model.config.pad_token_id)), dim=1)
     return sequences, scores.gather(1, order).flatten()
+
+
+@torch.no_grad()
+def write_candidates(
+    model: Any, inputs: Mapping[str, torch.Tensor], num_candidates: int, *, seed: int = 0, **generate_kwargs: Any
+) -> torch.Tensor:
+    """
+    Endings with their end symbols, -100 behind them: `[B, num_candidates, T]`, all beams first, then samples.
+
+    Args:
+        model: A model in eval mode.
+        inputs: The stories, as the tokenizer gives them.
+        num_candidates: Endings of each story, some of which may be the same.
+        seed: Of the samples.
+        generate_kwargs: Arguments of `generate()` for the beam search; those but its own hold for samples, too.
+    """
+    num_beams = min(generate_kwargs.pop("num_beams", None) or 1, num_candidates)
+    if num_beams == 1:
+        generate_kwargs.pop("length_penalty", None)
+    found = [_generate(model, inputs, num_beams=num_beams, num_return_sequences=num_beams, **generate_kwargs)]
+    if num_samples := num_candidates - num_beams:
+        found.append(_sample(model, inputs, num_samples, seed, generate_kwargs))
+    num_stories = len(inputs["input_ids"])
+    return _as_labels([rows.view(num_stories, -1, rows.shape[1]) for rows in found], model.config.eos_token_id)
 
 
 def _generate(model: Any, inputs: Mapping[str, torch.Tensor], **kwargs: Any) -> torch.Tensor:
