@@ -1,0 +1,23 @@
+"""Ending ranker: rank endings, and train a ranker from candidates that a teacher scored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+
+def rank(story: str | Sequence[str], endings: Sequence[str], model: str | Path | None = None) -> list[dict[str, Any]]:
+    """
+    Return the endings of a story, the best first: `ending`, `score` and `log_probability`.
+
+    Args:
+        story: One string, or a list of sentences.
+        endings: The endings to choose among.
+        model: Directory or Hub name of a model with an ending ranker; default: the model that comes with the package.
+    """
+    from ..modeling.candidates import rank_endings
+    from ..pretrained import load
+
+    network, tokenizer = load(model)
+    return rank_endings(network, tokenizer, story, endings)
