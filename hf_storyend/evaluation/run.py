@@ -25,7 +25,7 @@ from transformers import AutoTokenizer
 from ..data.batching import tokenise_stories
 from ..data.stories import load_story_cloze
 from ..modeling import IncrementalEncoderTokenizer
-from ..modeling.decoding import preset_arguments
+from ..modeling.decoding import default_arguments
 from ..pretrained import find_model, load, register
 from ..processes import start_accelerator
 from .ablations import ablate
@@ -220,7 +220,8 @@ def evaluate_model(
     options = options or EvaluationOptions()
     stories, tokenised = _check_split(stories, tokenised, options.max_stories)
     start = time.perf_counter()
-    results = _run_model(model, tokenizer, stories, tokenised, accelerator, options)
+    generation = default_arguments(extract_model_from_parallel(model), options.generation, options.decoding)
+    results = _run_model(model, tokenizer, stories, tokenised, accelerator, replace(options, generation=generation))
     stories_per_second = len(results) / (time.perf_counter() - start)
     likelihoods = [result.likelihood for result in results]
     evaluation = _likelihood_evaluation(likelihoods, options)
@@ -235,6 +236,7 @@ def evaluate_model(
             scored,
             metrics=evaluation.metrics | scored.metrics,
             intervals=evaluation.intervals | scored.intervals,
+            generation=generation,
         )
     evaluation.metrics["stories_per_second"] = stories_per_second
     return evaluation
@@ -257,14 +259,12 @@ def _run_model(
     options: EvaluationOptions,
 ) -> list[_StoryResult]:
     """Compute the likelihood of each reference and, if asked for, generate an ending."""
-    sampled_classes, generation = _sample_classes(model, len(tokenised), options), options.generation
-    if options.decoding is not None:
-        generation = preset_arguments(options.decoding, generation)
+    sampled_classes = _sample_classes(model, len(tokenised), options)
 
     def run_batch(unwrapped: Any, batch: Batch, rows: list[int]) -> list[_StoryResult]:
         endings: list[Any] = [None] * len(rows)
         if options.predict_with_generate:
-            endings = _generate(unwrapped, tokenizer, batch, stories[rows]["context"], generation)
+            endings = _generate(unwrapped, tokenizer, batch, stories[rows]["context"], options.generation)
         return list(map(_StoryResult, batch_likelihoods(unwrapped, batch, rows, sampled_classes), endings))
 
     return map_stories(

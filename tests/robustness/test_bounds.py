@@ -22,7 +22,7 @@ from hf_storyend.demo import options as demo_options
 from hf_storyend.evaluation import options as evaluation_options
 from hf_storyend.explanation import ExplainOptions
 from hf_storyend.explanation import options as explanation_options
-from hf_storyend.explanation.story import check_story_size
+from hf_storyend.story_text import check_story_size
 from hf_storyend.hub import options as hub_options
 from hf_storyend.hub.card import render_card
 from hf_storyend.modeling import loading
