@@ -1,4 +1,4 @@
-"""How well text that is not English is told from English stories, by `hf_storyend/story_notes.py`.
+"""How well text that is not English is told from English stories, by `hf_storyend/story_text.py`.
 
     python benchmarks/english_text.py --stories val.jsonl
 
@@ -14,8 +14,7 @@ from itertools import islice
 
 from hf_storyend.data.stories import load_stories
 from hf_storyend.pretrained import load
-from hf_storyend.story_notes import function_word_share, looks_english, non_latin_share, unknown_share
-from hf_storyend.story_text import split_story
+from hf_storyend.story_text import function_word_share, looks_english, non_latin_share, split_story, unknown_share
 
 NAMES = "Mei Omar Nina Tom Sara Anna Jack Lucy Ben Maria".split()
 SENTENCES = {

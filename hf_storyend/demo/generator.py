@@ -20,7 +20,7 @@ from ..explanation.story import TokenizedStory, find_triples, reads_triples, tok
 from ..modeling import IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
 from ..modeling.decoding import PRESETS
 from ..pretrained import default_model, find_model, load, other_model_type, register
-from ..story_notes import notes_on_story
+from ..story_text import notes_on_story
 from ..systems import SYSTEMS
 from .requests import EndingRequest, UserTriple
 

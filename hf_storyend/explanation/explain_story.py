@@ -16,7 +16,7 @@ import torch
 from ..modeling import IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
 from ..modeling.evidence import collect_evidence, ending_words, word_shares
 from ..modeling.knowledge_table import Triple
-from ..story_notes import notes_on_story
+from ..story_text import notes_on_story
 from .clues import ClueFinder
 from .effects import measure_effects
 from .inference import TeacherForcedOutput, generate_ending, teacher_forced_pass
