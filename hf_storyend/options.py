@@ -8,7 +8,17 @@ from dataclasses import MISSING, field, fields
 from typing import Any, Literal
 
 # Names of `PRESETS` in `modeling/decoding.py`, which commands can't import before torch is needed.
-DecodingPreset = Literal["readers", "paper"]
+DecodingPreset = Literal["readers", "paper", "sampling"]
+# Help of the options that all commands that write endings have.
+DECODING_HELP = (
+    "Preset: `readers`, 8 beams and no length penalty; `paper`, greedy; or `sampling`; default: the model's own "
+    "setting if it has beams or samples, else `readers`."
+)
+SAMPLE_HELP = "Sample words instead of searching for the likeliest ending: the preset `sampling`."
+TEMPERATURE_HELP = "Temperature of sampling: below 1 likelier words, above 1 more varied ones; default: 0.7."
+TOP_P_HELP = "Sample from the likeliest words that have this probability together; default: 1, all words."
+TOP_K_HELP = "Sample from so many likeliest words; default: 0, all words."
+SEED_HELP = "Random seed of sampling."
 # As the default of an option: it must be given.
 REQUIRED: Any = MISSING
 # Longest story of commands and demo, unless their options say otherwise: far beyond any of the corpus.
@@ -51,6 +61,32 @@ def check_at_least(options: Any, smallest: float, *names: str, optional: bool = 
             continue
         if isinstance(value, bool) or not isinstance(value, int) or value < smallest:
             raise ValueError(f"`{name}` must be a whole number of at least {smallest}; got {value!r}.")
+
+
+def samples(options: Any) -> bool:
+    """Whether options of a command that writes endings ask for sampling."""
+    return bool(options.do_sample or options.decoding == "sampling")
+
+
+def check_sampling(options: Any) -> None:
+    """Refuse `temperature`, `top_p` and `top_k` out of their range, and any of them where nothing is sampled."""
+    if options.do_sample and options.decoding not in (None, "sampling"):
+        raise ValueError(f"`decoding` {options.decoding} does not sample: leave it or `do_sample` out.")
+    given = [name for name in ("temperature", "top_p", "top_k") if getattr(options, name) is not None]
+    if given and not samples(options):
+        raise ValueError(f"`{given[0]}` is a setting of sampling: give `do_sample`, too.")
+    if options.temperature is not None and not options.temperature > 0:
+        raise ValueError(f"`temperature` must be above 0; got {options.temperature}.")
+    if options.top_p is not None and not 0 < options.top_p <= 1:
+        raise ValueError(f"`top_p` must be above 0 and at most 1; got {options.top_p}.")
+    check_at_least(options, 0, "top_k", optional=True)
+
+
+def decoding_arguments(options: Any) -> dict[str, Any]:
+    """Return preset, beams and settings of sampling, as far as they were given, for `write_endings` and its kin."""
+    given = {name: getattr(options, name) for name in ("num_beams", "temperature", "top_p", "top_k")}
+    given["decoding"] = "sampling" if samples(options) else options.decoding
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def check_finite_numbers(options: Any) -> None:

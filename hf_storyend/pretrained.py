@@ -27,6 +27,7 @@ EXAMPLE_STORIES = (
 
 # Layers that LoRA adapts unless others are named: the LSTM's gates, merged contexts and the attentional vector.
 LORA_TARGETS = ("word_gates", *(f"step_gates.{layer}" for layer in range(4)), "merge", "attentional")
+_CONFIG = "config.json"
 # A dot before the slash means a path: `../model`.
 _HUB_NAME = re.compile(r"[\w.-]*\w/[\w.-]+")
 
@@ -55,6 +56,10 @@ def find_model(name: str | Path | None) -> str:
             f"`{name}` is no model: there is no such directory, and a name on the Hub has its owner before it, "
             "like `owner/name`."
         )
+    if Path(name).is_dir() and not (Path(name) / _CONFIG).is_file():
+        inside = sorted(str(path.parent) for path in Path(name).glob(f"*/{_CONFIG}"))
+        hint = f" Is it one of {', '.join(inside[:5])}?" if inside else ""
+        raise ValueError(f"`{name}` is no model: the directory has no {_CONFIG}.{hint}")
     return name
 
 
@@ -118,10 +123,33 @@ def load(
         settings: Further arguments of both `from_pretrained`, such as `revision`.
     """
     name = find_model(model)
-    from transformers import AutoModel, AutoTokenizer
+    if settings.get("trust_remote_code"):
+        from transformers import AutoModel, AutoTokenizer
 
-    register()
-    return AutoModel.from_pretrained(name, **settings), AutoTokenizer.from_pretrained(name, **settings)
+        register()
+        return AutoModel.from_pretrained(name, **settings), AutoTokenizer.from_pretrained(name, **settings)
+    # Auto classes would import two seconds' worth of what no ending needs.
+    from .modeling import IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
+
+    _check_model_type(name, settings)
+    return (
+        IncrementalEncoderForEndingGeneration.from_pretrained(name, **settings),
+        IncrementalEncoderTokenizer.from_pretrained(name, **settings),
+    )
+
+
+def _check_model_type(name: str, settings: dict[str, Any]) -> None:
+    """Refuse models of other types before their weights are read."""
+    from .modeling import IncrementalEncoderConfig
+
+    found, _ = IncrementalEncoderConfig.get_config_dict(name, **settings)
+    if found.get("model_type") != IncrementalEncoderConfig.model_type:
+        raise ValueError(other_model_type(name, found.get("model_type")))
+
+
+def other_model_type(name: str, model_type: Any) -> str:
+    """Return what is wrong with a model of another type."""
+    return f"`{name}` is a model of type `{model_type}`, which writes no story endings."
 
 
 def use_threads_of_one_story() -> None:

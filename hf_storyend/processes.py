@@ -74,6 +74,26 @@ def map_in_processes(function: Callable[[int, Item], Result], items: Sequence[It
     return [results[index] for index in range(len(items))] if accelerator.is_main_process else None
 
 
+def from_main_process(function: Callable[[], Result]) -> Result:
+    """Call `function` in the main process; return its result, or raise its error, in all processes of a launch."""
+    _refuse_lone_process()
+    if launched_processes() == 1:
+        return function()
+    from accelerate.utils import broadcast_object_list
+
+    accelerator = start_accelerator()
+    outcome: list[Any] = [None, None]
+    if accelerator.is_main_process:
+        try:
+            outcome = [function(), None]
+        except (ValueError, OSError) as error:
+            outcome = [None, error]
+    result, problem = broadcast_object_list(outcome)
+    if problem is not None:
+        raise problem
+    return result
+
+
 def leave_without_destructors(code: int) -> None:
     """
     End this process if it is one of several; do nothing otherwise.

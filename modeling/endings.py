@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -58,18 +58,57 @@ def write_endings(
         device: Where the stories go; the model's unless given.
         generate_kwargs: Arguments of `generate()`, which win over the preset.
     """
+    inputs, generated, contexts, rank_scores = _generate(
+        model, tokenizer, stories, triples, triple_weight, decoding, device, generate_kwargs
+    )
+    num_each = len(generated) // len(stories)
+    repeated = {name: tensor.repeat_interleave(num_each, dim=0) for name, tensor in inputs.items()}
+    endings = describe_endings(model, tokenizer, repeated, generated, contexts, evidence_top_k, effects)
+    if rank_scores is not None:
+        for ending, score in zip(endings, rank_scores.tolist(), strict=True):
+            ending["rank_score"] = score
+    return _by_story(endings, len(stories))
+
+
+@torch.no_grad()
+def write_texts(
+    model: Any,
+    tokenizer: Any,
+    stories: Sequence[Story],
+    *,
+    triples: Sequence[Sequence[Triple]] | None = None,
+    triple_weight: float | None = None,
+    decoding: str | None = None,
+    **generate_kwargs: Any,
+) -> list[list[str]]:
+    """The endings of stories as text alone, a list for each story; arguments as for [`write_endings`]."""
+    _, generated, contexts, _ = _generate(
+        model, tokenizer, stories, triples, triple_weight, decoding, None, generate_kwargs
+    )
+    return _by_story(tokenizer.batch_decode(generated, skip_special_tokens=True, context=contexts), len(stories))
+
+
+def _generate(
+    model: Any,
+    tokenizer: Any,
+    stories: Sequence[Story],
+    triples: Sequence[Sequence[Triple]] | None,
+    triple_weight: float | None,
+    decoding: str | None,
+    device: torch.device | None,
+    generate_kwargs: Mapping[str, Any],
+) -> tuple[Any, torch.Tensor, list[Story], torch.Tensor | None]:
+    """The stories as tensors, the ids of all endings, the story of each, and what they were chosen by."""
     own = [list(known) for known in triples or ()] if any(triples or ()) else None
     inputs = tokenizer(list(stories), triples=own, triple_weight=triple_weight, return_tensors="pt")
     inputs = inputs.to(model.device if device is None else device)
     arguments = default_arguments(model, generate_kwargs, decoding)
     generated, rank_scores = generate_endings(model, inputs, arguments)
-    num_each = len(generated) // len(stories)
-    repeated = {name: tensor.repeat_interleave(num_each, dim=0) for name, tensor in inputs.items()}
-    contexts = [story for story in stories for _ in range(num_each)]
-    endings = describe_endings(model, tokenizer, repeated, generated, contexts, evidence_top_k, effects)
-    if rank_scores is not None:
-        for ending, score in zip(endings, rank_scores.tolist(), strict=True):
-            ending["rank_score"] = score
+    return inputs, generated, [story for story in stories for _ in range(len(generated) // len(stories))], rank_scores
+
+
+def _by_story(endings: list[Any], num_stories: int) -> list[list[Any]]:
+    num_each = len(endings) // num_stories
     return [endings[row : row + num_each] for row in range(0, len(endings), num_each)]
 
 

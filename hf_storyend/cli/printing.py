@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -63,8 +63,13 @@ def print_on_stderr(text: str) -> None:
     typer.echo(printable(text), err=True)
 
 
-def print_endings(story: str, endings: list[dict[str, Any]]) -> None:
-    """Print a story and its endings, each with its score, what its words came from, and effects of triples."""
+def print_lines(text: str) -> None:
+    """Print whole lines of JSON at once; control characters are written as JSON writes them."""
+    typer.echo("\n".join(map(printable_json, text.split("\n"))), nl=False)
+
+
+def print_endings(story: str, endings: list[dict[str, Any]], notes: Sequence[str] = ()) -> None:
+    """Print a story, its endings, each with its score, what its words came from and effects of triples, and notes."""
     console = Console(highlight=False, emoji=False)
     console.print(_literal(story), style="dim", soft_wrap=True)
     for ending in endings:
@@ -73,6 +78,8 @@ def print_endings(story: str, endings: list[dict[str, Any]]) -> None:
         console.print(f"  [bold]{_colored_ending(ending['ending'], words)}[/]  {score}", soft_wrap=True)
         for line in (*_source_lines(words), *_effect_lines(ending)):
             console.print(f"      {line}", soft_wrap=True)
+    for note in notes:
+        console.print(f"  [yellow]{_literal(note)}[/]", soft_wrap=True)
     console.print()
 
 

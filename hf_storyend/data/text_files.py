@@ -70,12 +70,18 @@ def at_line(path: str | Path, line: int) -> Iterator[None]:
         raise ValueError(f"{path}, line {line}: {error}.") from error
 
 
-def stream_lines(path: str | Path) -> Iterator[bytes]:
-    """Iterate over the lines of a file of any size, with a progress bar if there is a terminal."""
+def stream_lines(path: str | Path, has_progress: bool = True) -> Iterator[bytes]:
+    """Iterate over the lines of a file of any size, with a progress bar if there is a terminal and it is wanted."""
     path = Path(path)
     with (
         _open_bytes(path) as (stream, raw),
-        tqdm(total=path.stat().st_size, desc=path.name, unit="B", unit_scale=True, disable=None) as bar,
+        tqdm(
+            total=path.stat().st_size,
+            desc=path.name,
+            unit="B",
+            unit_scale=True,
+            disable=None if has_progress else True,
+        ) as bar,
     ):
         limit, num_bytes = _max_unpacked(path), 0
         for number, line in enumerate(iter(partial(stream.readline, _MAX_LINE_LENGTH + 1), b"")):

@@ -21,7 +21,9 @@ from .requests import (
     MAX_ENDINGS,
     MAX_SEED,
     MAX_TEMPERATURE,
+    MAX_TOP_K,
     MIN_TEMPERATURE,
+    MIN_TOP_P,
     EndingRequest,
     parse_story,
 )
@@ -184,6 +186,8 @@ class _Settings:
     num_endings: Any
     temperature: Any
     seed: Any
+    top_p: Any
+    top_k: Any
 
 
 @dataclass(frozen=True)
@@ -229,7 +233,7 @@ def _add_settings(gradio: Any, systems: list[str], story: Any) -> _Settings:
         triples = gradio.Textbox(
             "", label="Triples", info=_TRIPLES_INFO, lines=3, placeholder="oven, UsedFor, bake", elem_id="triples"
         )
-    with gradio.Accordion("Number of endings, temperature, seed", open=False, elem_id="settings"):
+    with gradio.Accordion("Number of endings, temperature, top-p, top-k, seed", open=False, elem_id="settings"):
         num_endings = gradio.Slider(
             1,
             MAX_ENDINGS,
@@ -256,8 +260,26 @@ def _add_settings(gradio: Any, systems: list[str], story: Any) -> _Settings:
             maximum=MAX_SEED,
             elem_id="seed",
         )
+        top_p = gradio.Slider(
+            MIN_TOP_P,
+            1.0,
+            1.0,
+            step=0.05,
+            label="Top-p",
+            info="With sampling: from the likeliest words that have this probability together.",
+            elem_id="top_p",
+        )
+        top_k = gradio.Slider(
+            0,
+            MAX_TOP_K,
+            0,
+            step=1,
+            label="Top-k",
+            info="With sampling: from so many likeliest words; 0 is all of them.",
+            elem_id="top_k",
+        )
     gradio.Examples([[text] for text in EXAMPLES], story, label="Example stories", elem_id="examples")
-    return _Settings(system, triples, num_endings, temperature, seed)
+    return _Settings(system, triples, num_endings, temperature, seed, top_p, top_k)
 
 
 def _add_results(gradio: Any) -> _Results:
@@ -306,6 +328,8 @@ def _connect(gradio: Any, handlers: DemoHandlers, inputs: _Inputs, settings: _Se
             settings.num_endings,
             settings.temperature,
             settings.seed,
+            settings.top_p,
+            settings.top_k,
         ],
         [results.message, results.area, request, results.endings, *results.of_ending],
         **hidden,

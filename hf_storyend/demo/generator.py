@@ -18,8 +18,9 @@ from ..explanation.inference import generate_endings
 from ..explanation.result import Explanation
 from ..explanation.story import TokenizedStory, find_triples, reads_triples, tokenize_story
 from ..modeling import IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
-from ..modeling.decoding import default_arguments
-from ..pretrained import default_model, load, register
+from ..modeling.decoding import PRESETS, default_arguments
+from ..pretrained import default_model, find_model, load, other_model_type, register
+from ..story_text import notes_on_story
 from ..systems import SYSTEMS
 from .requests import EndingRequest, UserTriple
 
@@ -36,10 +37,12 @@ class GeneratedEndings:
     Args:
         endings: An explanation of each ending.
         without_triples: First ending without the visitor's triples; None if there are no such triples.
+        notes: What to know of the story: words that are not in the vocabulary, text that is hardly English.
     """
 
     endings: tuple[Explanation, ...]
     without_triples: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 class EndingGenerator:
@@ -67,11 +70,12 @@ class EndingGenerator:
             explain_ending(loaded.model, loaded.tokenizer, story, ids)
             for ids in _generate_ids(loaded.model, story, request)
         ]
+        notes = tuple(notes_on_story(loaded.tokenizer, request.sentences).lines())
         if not request.triples:
-            return GeneratedEndings(tuple(endings))
+            return GeneratedEndings(tuple(endings), notes=notes)
         ids = _generate_ids(loaded.model, plain, request)[0]
         text = loaded.tokenizer.decode(ids, skip_special_tokens=True, context=plain.sentences)
-        return GeneratedEndings(tuple(endings), str(text))
+        return GeneratedEndings(tuple(endings), str(text), notes)
 
 
 def _generate_ids(
@@ -87,12 +91,17 @@ def _generate_ids(
 
 def _generate_arguments(model: IncrementalEncoderForEndingGeneration, request: EndingRequest) -> dict[str, Any]:
     num_endings = int(request.num_endings)
-    arguments: dict[str, Any] = {"num_return_sequences": num_endings, "do_sample": False, "num_beams": 1}
-    if request.decoding == "sampling":
-        return {**arguments, "do_sample": True, "top_k": 0, "temperature": float(request.temperature)}
-    if request.decoding == "beam_search":
-        return default_arguments(model, {"num_return_sequences": num_endings}, "readers")
-    return arguments
+    if request.preset == "readers":
+        return default_arguments(model, {"num_return_sequences": num_endings}, request.preset)
+    arguments = {"num_return_sequences": num_endings, "do_sample": False, **PRESETS[request.preset]}
+    if request.decoding != "sampling":
+        return arguments
+    return {
+        **arguments,
+        "temperature": float(request.temperature),
+        "top_p": float(request.top_p),
+        "top_k": int(request.top_k),
+    }
 
 
 def _add_triples(loaded: LoadedModel, request: EndingRequest) -> TokenizedStory:
@@ -173,9 +182,9 @@ def _short_name(model: str) -> str:
 
 def _system_name(model: str) -> str:
     """Return the system of a model by its configuration; a model that does not exist is an error."""
-    config = AutoConfig.from_pretrained(model)
+    config = AutoConfig.from_pretrained(find_model(model))
     if not isinstance(config, IncrementalEncoderConfig):
-        raise ValueError(f"`{model}` is a model of type `{config.model_type}`, which generates no story endings.")
+        raise ValueError(other_model_type(model, config.model_type))
     names = (name for name, system in SYSTEMS.items() if _is_system(config, system.settings))
     return next(names, config.story_encoder)
 

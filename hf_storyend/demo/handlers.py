@@ -70,6 +70,8 @@ class DemoHandlers:
         num_endings: int,
         temperature: float,
         seed: int,
+        top_p: float = 1.0,
+        top_k: int = 0,
     ) -> list[Any]:
         """Return message, visibility of the results, the request, the choice of endings, and the first ending."""
         try:
@@ -83,6 +85,8 @@ class DemoHandlers:
                 temperature,
                 seed,
                 self._limits,
+                top_p,
+                top_k,
             )
             generated = self._generator.generate(request)
             choices = [(ending_text(explanation), number) for number, explanation in enumerate(generated.endings)]
@@ -121,6 +125,8 @@ class DemoHandlers:
         temperature: float = 0.7,
         seed: int = 1,
         system: str | None = None,
+        top_p: float = 1.0,
+        top_k: int = 0,
     ) -> list[dict[str, Any]]:
         """
         Return the endings of a story, each with what its words came from, effects and attention, for programs. Triples
@@ -137,6 +143,8 @@ class DemoHandlers:
                 temperature,
                 seed,
                 self._limits,
+                top_p,
+                top_k,
             )
             return [_as_dict(explanation) for explanation in self._generator.generate(request).endings]
         except Exception as error:

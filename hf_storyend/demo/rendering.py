@@ -57,6 +57,7 @@ def ending_html(generated: GeneratedEndings, number: int) -> str:
     parts = [f'<p class="ending" dir="auto">{_highlighted(explanation)}</p>']
     if explanation.has_sources:
         parts.append(f'<p class="legend">{_LEGEND}</p>')
+    parts += [f'<p class="note" dir="auto">{escape(line)}</p>' for line in generated.notes]
     if generated.without_triples is not None and number == 0:
         before = escape(generated.without_triples or EMPTY_ENDING)
         parts.append(f'<p class="before">Without your triples: <q dir="auto">{before}</q></p>')

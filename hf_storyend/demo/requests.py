@@ -6,14 +6,17 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from ..explanation.story import check_story_size, split_story
 from ..modeling.text_processing import normalize_text
+from ..story_text import check_story_size, split_story
 from .options import DEFAULT_LIMITS, StoryLimits
 
 Decoding = Literal["greedy", "beam_search", "sampling"]
 DECODINGS: tuple[Decoding, ...] = get_args(Decoding)
 MAX_TRIPLES, MAX_TRIPLE_CHARACTERS, MAX_ENDINGS = 50, 4000, 8
 MIN_TEMPERATURE, MAX_TEMPERATURE, MAX_SEED = 0.1, 2.0, 2**31 - 1
+MIN_TOP_P, MAX_TOP_K = 0.05, 1000
+# The presets that all commands share.
+_PRESETS = {"greedy": "paper", "beam_search": "readers", "sampling": "sampling"}
 
 
 @dataclass(frozen=True)
@@ -40,9 +43,9 @@ class EndingRequest:
         system: Name of the system that generates the endings.
         sentences: Sentences of the story.
         triples: Knowledge for this story only.
-        decoding: `greedy`, `beam_search` (the preset `readers`) or `sampling`.
+        decoding: `greedy` (the preset `paper`), `beam_search` (the preset `readers`) or `sampling`.
         num_endings: Number of endings; 1 with greedy decoding.
-        temperature, seed: Settings of sampling.
+        temperature, seed, top_p, top_k: Settings of sampling.
         limits: Longest story that is taken.
     """
 
@@ -54,6 +57,8 @@ class EndingRequest:
     temperature: float = 0.7
     seed: int = 1
     limits: StoryLimits = DEFAULT_LIMITS
+    top_p: float = 1.0
+    top_k: int = 0
 
     def __post_init__(self) -> None:
         if not self.sentences:
@@ -67,9 +72,14 @@ class EndingRequest:
         if self.decoding == "greedy" and self.num_endings != 1:
             raise ValueError(f"Greedy decoding gives one ending, not {self.num_endings}: choose another decoding.")
         _check_whole_number("The seed", self.seed, 0, MAX_SEED)
-        if not _is_number(self.temperature) or not MIN_TEMPERATURE <= self.temperature <= MAX_TEMPERATURE:
-            allowed = f"a number from {MIN_TEMPERATURE} to {MAX_TEMPERATURE}"
-            raise ValueError(f"The temperature must be {allowed}; got {_quote(self.temperature)}.")
+        _check_number("The temperature", self.temperature, MIN_TEMPERATURE, MAX_TEMPERATURE)
+        _check_number("Top-p", self.top_p, MIN_TOP_P, 1)
+        _check_whole_number("Top-k", self.top_k, 0, MAX_TOP_K)
+
+    @property
+    def preset(self) -> str:
+        """Name of the decoding preset."""
+        return _PRESETS[self.decoding]
 
 
 def parse_story(text: Any, limits: StoryLimits = DEFAULT_LIMITS) -> tuple[str, ...]:
@@ -112,6 +122,11 @@ def _check_text(name: str, text: Any, max_characters: int, remedy: str) -> str:
 def _check_whole_number(name: str, value: Any, minimum: int, maximum: int) -> None:
     if not _is_number(value) or value != int(value) or not minimum <= value <= maximum:
         raise ValueError(f"{name} must be a whole number from {minimum} to {maximum}; got {_quote(value)}.")
+
+
+def _check_number(name: str, value: Any, minimum: float, maximum: float) -> None:
+    if not _is_number(value) or not minimum <= value <= maximum:
+        raise ValueError(f"{name} must be a number from {minimum} to {maximum}; got {_quote(value)}.")
 
 
 def _is_number(value: Any) -> bool:

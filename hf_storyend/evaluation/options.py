@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..options import DecodingPreset, check_at_least, option
+from ..options import DECODING_HELP, DecodingPreset, check_at_least, option
 
 _DATA_DIR = "Stories: whatever `storyend prepare --stories` reads, or a directory that it has written."
 _MAX_STORIES = "Use only the first N stories."
@@ -28,7 +28,8 @@ class EvaluationOptions:
 
     Args:
         batch_size: Stories in a batch, over all processes. It changes the speed, not the result.
-        decoding: Preset of `generate()`: "paper" or "readers"; default: the model's own settings.
+        decoding: Preset of `generate()`: "readers", "paper" or "sampling"; default: the model's own setting if it has
+            beams or samples, else "readers".
         generation: Arguments of `generate()`, which win over the preset: `{"num_beams": 4}`.
             Sampling (`do_sample`) depends on the batches, thus on the number of processes.
         max_stories: Use only the first N stories.
@@ -73,7 +74,7 @@ class EvaluateOptions:
         None, "Directory for metrics, table, endings and files for the Hub; default: nothing is saved."
     )
     batch_size: int = option(128, "Stories in a batch, over all processes.")
-    decoding: DecodingPreset = option("paper", "Preset: `paper`, greedy, or `readers`, 8 beams and no length penalty.")
+    decoding: DecodingPreset | None = option(None, DECODING_HELP)
     num_beams: int | None = option(None, "Beams; default: those of the preset.")
     no_repeat_ngram_size: int | None = option(
         None, "No n-gram of this size occurs twice in an ending; default: the model's own setting."

@@ -12,6 +12,7 @@ from typing import Any
 from huggingface_hub import EvalResult, EvalResultEntry, ModelCardData, eval_result_entries_to_yaml
 from huggingface_hub.utils import yaml_dump
 
+from ..modeling.decoding import describe_decoding
 from .ablation_results import Ablations
 
 METRIC_TITLES = {
@@ -67,6 +68,7 @@ class Evaluation:
         constant_ending: Ending of the constant baseline.
         num_stories: Number of stories.
         ablations: Perplexity without parts of the input or of the model.
+        generation: Arguments of `generate()` that the endings were decoded with; empty for endings from a file.
     """
 
     metrics: dict[str, float]
@@ -78,6 +80,7 @@ class Evaluation:
     constant_ending: str | None = None
     num_stories: int = 0
     ablations: Ablations | None = None
+    generation: dict[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all but the endings, ready for JSON."""
@@ -90,6 +93,7 @@ class Evaluation:
             "signatures": self.signatures,
             "constant_ending": self.constant_ending,
             "ablations": None if self.ablations is None else self.ablations.to_dict(),
+            "generation": self.generation,
         }
 
     def to_json(self) -> str:
@@ -139,6 +143,8 @@ def _significance_table(name: str, evaluation: Evaluation) -> list[str]:
 
 def _notes(evaluation: Evaluation) -> list[str]:
     notes = ["- BLEU, ROUGE-L and shares are percentages"]
+    if evaluation.generation:
+        notes.append(f"- endings: {describe_decoding(evaluation.generation)}")
     notes += [f"- {METRIC_TITLES[name]}: `{signature}`" for name, signature in evaluation.signatures.items()]
     if evaluation.constant_ending is not None:
         notes.append(f"- the constant ending: {_escaped(evaluation.constant_ending)}")

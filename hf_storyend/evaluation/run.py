@@ -221,7 +221,8 @@ def evaluate_model(
     options = options or EvaluationOptions()
     stories, tokenised = _check_split(stories, tokenised, options.max_stories)
     start = time.perf_counter()
-    results = _run_model(model, tokenizer, stories, tokenised, accelerator, options)
+    generation = default_arguments(extract_model_from_parallel(model), options.generation, options.decoding)
+    results = _run_model(model, tokenizer, stories, tokenised, accelerator, replace(options, generation=generation))
     stories_per_second = len(results) / (time.perf_counter() - start)
     likelihoods = [result.likelihood for result in results]
     evaluation = _likelihood_evaluation(likelihoods, options)
@@ -236,6 +237,7 @@ def evaluate_model(
             scored,
             metrics=evaluation.metrics | scored.metrics,
             intervals=evaluation.intervals | scored.intervals,
+            generation=generation,
         )
     evaluation.metrics["stories_per_second"] = stories_per_second
     return evaluation
@@ -262,11 +264,8 @@ def _run_model(
 
     def run_batch(unwrapped: Any, batch: Batch, rows: list[int]) -> list[_StoryResult]:
         endings: list[Any] = [None] * len(rows)
-        generation = options.generation
-        if options.decoding is not None:
-            generation = default_arguments(unwrapped, generation, options.decoding)
         if options.predict_with_generate:
-            endings = _generate(unwrapped, tokenizer, batch, stories[rows]["context"], generation)
+            endings = _generate(unwrapped, tokenizer, batch, stories[rows]["context"], options.generation)
         return list(map(_StoryResult, batch_likelihoods(unwrapped, batch, rows, sampled_classes), endings))
 
     return map_stories(

@@ -9,12 +9,13 @@ from typing import Any
 
 from ..modeling import IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
 from ..modeling.knowledge_table import Triple
+from ..story_text import split_story
 from ..triple_tensors import remove_triples
 from .explain_story import explain_ending
 from .inference import ending_log_probabilities, generate_ending
 from .markdown import counterfactual_markdown
 from .result import Explanation
-from .story import TokenizedStory, find_triples, reads_triples, split_story, tokenize_story
+from .story import TokenizedStory, find_triples, reads_triples, tokenize_story
 
 
 @dataclass(frozen=True)

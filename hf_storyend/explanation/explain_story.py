@@ -16,6 +16,7 @@ import torch
 from ..modeling import IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
 from ..modeling.evidence import collect_evidence, ending_words, word_shares
 from ..modeling.knowledge_table import Triple
+from ..story_text import notes_on_story
 from .clues import ClueFinder
 from .effects import measure_effects
 from .inference import TeacherForcedOutput, generate_ending, teacher_forced_pass
@@ -52,7 +53,7 @@ def explain(
         tokenizer: Its tokenizer.
         story: One string, or the sentences of one story.
         triples: Knowledge for this story only, `[("oven", "UsedFor", "burn")]`; heads must be words of the story.
-        generate_arguments: Arguments of `generate()`, like `num_beams=4`.
+        generate_arguments: Arguments of `generate()`, like `num_beams=4`; `decoding`, a preset; `seed`, for sampling.
     """
     tokenized = tokenize_story(model, tokenizer, story, triples)
     if triples:
@@ -94,7 +95,7 @@ def explain_ending(
         clues=clues.clues(),
         links=clues.links(),
         system={name: getattr(model.config, name) for name in ("story_encoder", "knowledge", "copy", "tail_pointer")},
-        notes=_notes(model, ending_ids, [story.words[sentence][place] for sentence, place in oov_places]),
+        notes=[*notes_on_story(tokenizer, story.sentences).lines(), *_notes(model, ending_ids)],
     )
 
 
@@ -205,9 +206,7 @@ def _weighted_triple(word: WeightedWord, triple: GraphTriple) -> WeightedTriple:
     )
 
 
-def _notes(
-    model: IncrementalEncoderForEndingGeneration, ending_ids: Sequence[int], oov_words: Sequence[str]
-) -> list[str]:
+def _notes(model: IncrementalEncoderForEndingGeneration, ending_ids: Sequence[int]) -> list[str]:
     notes = []
     if not _is_incremental(model):
         notes.append(
@@ -217,8 +216,6 @@ def _notes(
     if model.config.story_encoder == "hierarchical":
         notes.append("A weight is that of the sentence times that of the word in it.")
     notes += _notes_on_sources(model)
-    if oov_words:
-        notes.append(f"Out of the vocabulary, read as unknown words: {', '.join(dict.fromkeys(oov_words))}.")
     if ending_ids[-1] != model.config.eos_token_id:
         notes.append("The ending was cut off at the maximum length, before its end symbol.")
     return notes

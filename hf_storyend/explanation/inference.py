@@ -59,10 +59,25 @@ def generate_endings(
 
 
 def generate_ending(
-    model: IncrementalEncoderForEndingGeneration, story: TokenizedStory, **generate_arguments: Any
+    model: IncrementalEncoderForEndingGeneration,
+    story: TokenizedStory,
+    decoding: str | None = None,
+    seed: int | None = None,
+    **generate_arguments: Any,
 ) -> list[int]:
-    """Return the ids of the one ending that `generate()` gives, decoded as for readers unless told otherwise."""
-    endings = generate_endings(model, story, **default_arguments(model, generate_arguments))
+    """
+    Return the ids of the one ending that `generate()` gives.
+
+    Args:
+        model: A model of any system.
+        story: The story.
+        decoding: Preset; default: the model's own setting if it has beams or samples, else `readers`.
+        seed: Random seed of sampling; default: that of torch, as it is.
+        generate_arguments: Arguments of `generate()`, which win over the preset.
+    """
+    if seed is not None:
+        torch.manual_seed(seed)
+    endings = generate_endings(model, story, **default_arguments(model, generate_arguments, decoding))
     if len(endings) != 1:
         raise ValueError(f"One ending can be explained at a time; `num_return_sequences` gave {len(endings)}.")
     return endings[0]

@@ -6,7 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from ..options import MAX_SENTENCE_LENGTH, MAX_SENTENCES, check_at_least, option
+from ..options import (
+    DECODING_HELP,
+    MAX_SENTENCE_LENGTH,
+    MAX_SENTENCES,
+    SAMPLE_HELP,
+    SEED_HELP,
+    TEMPERATURE_HELP,
+    TOP_K_HELP,
+    TOP_P_HELP,
+    DecodingPreset,
+    check_at_least,
+    check_finite_numbers,
+    check_sampling,
+    decoding_arguments,
+    option,
+    samples,
+)
 
 Format = Literal["json", "md", "html", "svg", "png"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -36,7 +52,13 @@ class ExplainOptions:
         (), "Remove the triple `head,Relation,tail` and compare; repeatable.", flag="without_triple", metavar="TRIPLE"
     )
     without_sentence: int | None = option(None, "Remove the sentence with this number, from 1, and compare.")
-    num_beams: int | None = option(None, "Beams; default: those of the preset `readers`, or the model's own setting.")
+    decoding: DecodingPreset | None = option(None, DECODING_HELP)
+    num_beams: int | None = option(None, "Beams; default: those of the preset.")
+    do_sample: bool = option(False, SAMPLE_HELP)
+    temperature: float | None = option(None, TEMPERATURE_HELP)
+    top_p: float | None = option(None, TOP_P_HELP)
+    top_k: int | None = option(None, TOP_K_HELP)
+    seed: int = option(0, SEED_HELP)
     attention_top_k: int = option(3, "Show the words and triples with the k highest shares and weights.")
     max_sentences: int = option(MAX_SENTENCES, "Refuse stories with more sentences.")
     max_sentence_length: int = option(MAX_SENTENCE_LENGTH, "Refuse sentences with more words.")
@@ -45,6 +67,9 @@ class ExplainOptions:
     def __post_init__(self) -> None:
         check_at_least(self, 1, "attention_top_k", "max_sentences", "max_sentence_length")
         check_at_least(self, 1, "num_beams", optional=True)
+        check_at_least(self, 0, "seed")
+        check_finite_numbers(self)
+        check_sampling(self)
         if self.story is not None and len(self.story.split()) == 1:
             raise ValueError(f"`story` is a single word, {self.story!r}. If that is a model, give it as `model`.")
         if self.formats and self.output_dir is None:
@@ -62,8 +87,8 @@ class ExplainOptions:
         return {name: change for name, change in changes.items() if change not in (None, [])}
 
     def generate_arguments(self) -> dict[str, Any]:
-        """Return the arguments of `generate()`."""
-        return {} if self.num_beams is None else {"num_beams": self.num_beams}
+        """Return how the ending is decoded, as arguments of `explain`."""
+        return decoding_arguments(self) | ({"seed": self.seed} if samples(self) else {})
 
 
 def check_formats(formats: Sequence[str]) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from ..pretrained import EXAMPLE_STORIES, load
+from ..story_text import check_story_size
 from .counterfactuals import Counterfactual, counterfactual
 from .explain_story import explain
 from .files import check_writable, save_counterfactual, save_explanation
 from .options import FORMATS, ExplainOptions
 from .result import Explanation
-from .story import check_story_size
 
 
 def explain_with_options(options: ExplainOptions) -> Explanation | Counterfactual:

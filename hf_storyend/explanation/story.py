@@ -11,7 +11,7 @@ import torch
 from ..modeling import IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
 from ..modeling.evidence import triple_names, written_words
 from ..modeling.knowledge_table import Triple, relation_name
-from ..modeling.text_processing import normalize_text, split_sentences, split_words
+from ..story_text import split_story
 
 
 @dataclass(frozen=True)
@@ -60,32 +60,6 @@ def tokenize_story(
 def reads_triples(model: IncrementalEncoderForEndingGeneration) -> bool:
     """Whether a model reads triples: by knowledge attention, or by a tail pointer."""
     return model.config.knowledge is not None or model.config.tail_pointer
-
-
-def check_story_size(story: str | Sequence[str], max_sentences: int, max_sentence_length: int) -> None:
-    """Refuse stories that would take all time and memory; the arguments are options of commands, which errors name."""
-    sentences = split_story(story)
-    if len(sentences) > max_sentences:
-        raise ValueError(
-            f"The story has {len(sentences):,} sentences, more than {max_sentences:,}: shorten it, or raise "
-            "`max_sentences`."
-        )
-    for number, sentence in enumerate(sentences, start=1):
-        if (num_words := len(split_words(sentence))) > max_sentence_length:
-            raise ValueError(
-                f"Sentence {number} of the story has {num_words:,} words, more than {max_sentence_length:,}: shorten "
-                "it, or raise `max_sentence_length`."
-            )
-
-
-def split_story(story: str | Sequence[str]) -> list[str]:
-    """Return the sentences of a story given as one string or as a list of sentences."""
-    if isinstance(story, str):
-        return split_sentences(normalize_text(story))
-    sentences = list(story) if isinstance(story, Sequence) else None
-    if sentences is None or not all(isinstance(sentence, str) for sentence in sentences):
-        raise ValueError(f"`story` must be a string or a list of sentences; got {story!r}.")
-    return sentences
 
 
 def name_triples(tokenizer: IncrementalEncoderTokenizer, story: TokenizedStory) -> dict[tuple[int, int, int], Triple]:

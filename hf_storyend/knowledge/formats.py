@@ -121,7 +121,7 @@ def parse_phrase_line(line: bytes) -> Edge:
         raise MalformedLineError(f"{len(parts)} columns instead of 3 (relation, head, tail)")
     relation, head, tail = parts
     # A capital is required, so that head, relation, tail in this order is not mistaken for it.
-    if not re.fullmatch(r"(?:/r/|[A-Z])\S*", relation):
+    if not re.fullmatch(r"(?:/r/|dbpedia/|[A-Z])\S*", relation):
         raise MalformedLineError(f"the first column is {relation!r} instead of a relation like IsA")
     return Edge(_concept(head), _relation(relation), _concept(tail))
 

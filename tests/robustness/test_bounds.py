@@ -22,12 +22,12 @@ from hf_storyend.demo import options as demo_options
 from hf_storyend.evaluation import options as evaluation_options
 from hf_storyend.explanation import ExplainOptions
 from hf_storyend.explanation import options as explanation_options
-from hf_storyend.explanation.story import check_story_size
 from hf_storyend.hub import options as hub_options
 from hf_storyend.hub.card import render_card
 from hf_storyend.modeling import loading
 from hf_storyend.modeling.text_processing import join_words
 from hf_storyend.options import REQUIRED
+from hf_storyend.story_text import check_story_size
 from hf_storyend.training import options as training_options
 
 STORY = "Anna put a cake in the oven. They watched a long film."
