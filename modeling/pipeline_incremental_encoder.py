@@ -27,6 +27,9 @@ from .losses import IGNORED
 from .tail_pointer import WordSources
 
 TASK = "story-ending"
+# Of saved models: the task that the Hub lists them under, so that the snippet it shows loads this pipeline. One only:
+# `pipeline(model=...)` can't choose among several.
+TASK_ON_HUB = "text-generation"
 
 
 class StoryEndingPipeline(Pipeline):
@@ -281,7 +284,7 @@ def _at_words(graphs: torch.Tensor, word_mask: torch.Tensor) -> torch.Tensor:
 
 
 CUSTOM_PIPELINES = {
-    TASK: {
+    TASK_ON_HUB: {
         "impl": f"{__name__.rsplit('.', 1)[-1]}.{StoryEndingPipeline.__name__}",
         "pt": ["AutoModelForSeq2SeqLM"],
         "type": "text",

@@ -1,8 +1,8 @@
 """
 What transformers' own tests ask of every tokenizer, held by us.
 
-`encode`, `tokenize`, `convert_*`, `pad` and `prepare_for_model` treat text as one flat sequence and have to pass all of
-it. Calls read nested stories: docs/ecosystem.md lists what follows from that.
+`encode`, `tokenize`, `convert_*`, `pad` and `prepare_for_model` treat text as one flat sequence and have to pass all
+of it. Calls read nested stories: docs/ecosystem.md lists what follows from that.
 """
 
 import inspect
