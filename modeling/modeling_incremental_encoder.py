@@ -86,6 +86,7 @@ from .configuration_incremental_encoder import IncrementalEncoderConfig
 from .copying import CopyMechanism, CopyMemory, Offers, check_oov_labels, extend_logits, make_finite, pointer_loss
 from .ending_ranker import EndingRanker, RankerOutput, read_endings
 from .fused_recurrence import can_fuse, fused_recurrence
+from .generation_arguments import check_arguments, with_max_length
 from .loading import (
     check_beams,
     check_finite,
@@ -1286,6 +1287,8 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
             # A copy, because generate() repeats the rows for beams and samples in place.
             kwargs["encoder_outputs"] = type(encoded)(**encoded)
         check_beams(self, generation_config, {"inputs": inputs, **kwargs})
+        check_arguments(generation_config or self.generation_config, kwargs)
+        generation_config, kwargs = with_max_length(generation_config, kwargs)
         generation_config, kwargs = self._stop_at_strings(generation_config, kwargs)
         if not self.config.copy:
             return self._generate(inputs, generation_config, logits_processor, **kwargs)
@@ -1336,7 +1339,8 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
 
     def _named_ids(self, ids: torch.Tensor, copy_ids: torch.Tensor) -> torch.Tensor:
         """What was generated, with ids that spell the words out of the vocabulary."""
-        return to_named_ids(ids, copy_ids, self.config.vocab_size, self.config.num_copy_slots)
+        # A method of `custom_generate` may have called `generate()`, so that the ids spell words already.
+        return to_named_ids(self.output_columns(ids), copy_ids, self.config.vocab_size, self.config.num_copy_slots)
 
     def _generate(
         self,

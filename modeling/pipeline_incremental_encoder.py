@@ -14,6 +14,9 @@ from .decoding import preset_arguments
 from .endings import write_endings
 
 TASK = "story-ending"
+# Of saved models: the task that the Hub lists them under, so that the snippet it shows loads this pipeline. One only:
+# `pipeline(model=...)` can't choose among several.
+TASK_ON_HUB = "text-generation"
 
 
 class StoryEndingPipeline(Pipeline):
@@ -135,7 +138,7 @@ class StoryEndingPipeline(Pipeline):
 
 
 CUSTOM_PIPELINES = {
-    TASK: {
+    TASK_ON_HUB: {
         "impl": f"{__name__.rsplit('.', 1)[-1]}.{StoryEndingPipeline.__name__}",
         "pt": ["AutoModelForSeq2SeqLM"],
         "type": "text",

@@ -37,30 +37,17 @@ from .text_processing import (
     split_words,
     truecase_forms,
 )
+from .tokenizer_keywords import (
+    DECODE_KEYWORDS,
+    ENCODE_HONOURED,
+    ENCODE_KEYWORDS,
+    check_keywords,
+    is_truncating,
+)
 
 logger = logging.get_logger(__name__)
 
 _TRIPLE_NAMES = ("triple_ids", "triple_mask")
-
-_NOTHING = (None, False)
-# Keywords of other tokenizers: why stories can't have them, and the values that change nothing.
-_STANDARD_KEYWORDS: dict[str, tuple[str, tuple]] = {
-    "add_special_tokens": ("stories have no special tokens, endings always have the end symbol", (None, True, False)),
-    "verbose": ("it is True or False", (None, True, False)),
-    "padding_side": ("stories are padded on the right", (None, "right")),
-    "truncation_side": ("sentences are cut on the right", (None, "right")),
-    "pad_to_multiple_of": ("give `padding='max_length'` with `max_length`", (None,)),
-    "is_split_into_words": ("give sentences as strings, words separated by blanks", _NOTHING),
-    "text_pair": ("a story is one text", (None,)),
-    "text_pair_target": ("an ending is one text", (None,)),
-    "stride": ("long stories are not split", (None, 0)),
-    "return_overflowing_tokens": ("long stories are not split", _NOTHING),
-    "return_length": ("`attention_mask.sum(-1)` has the length of each sentence", _NOTHING),
-    "return_token_type_ids": ("a story has no token types", _NOTHING),
-    "return_special_tokens_mask": ("stories have no special tokens", _NOTHING),
-    "return_offsets_mapping": ("words keep no offsets", _NOTHING),
-    "split_special_tokens": ("stories have no special tokens", _NOTHING),
-}
 
 Story = str | Sequence[str]
 
@@ -258,8 +245,9 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         text: Story | Sequence[Story] | None = None,
         text_target: str | Sequence[str] | None = None,
         *,
+        add_special_tokens: bool = True,
         padding: bool | str | None = None,
-        truncation: bool = False,
+        truncation: bool | str | None = False,
         max_length: int | None = None,
         max_sentences: int | None = None,
         triples: Sequence[Triple] | Sequence[Sequence[Triple]] | None = None,
@@ -278,11 +266,13 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
                 A story as one string, several such stories, or several stories as lists of sentences. (A list of
                 strings is always several stories: give one story's sentences as `[sentences]`.)
             text_target (`str` or `list[str]`, *optional*): The endings, which become `labels` with the end symbol.
+            add_special_tokens (`bool`, *optional*, defaults to `True`): `False` leaves the end symbol out.
             padding (`bool` or `str`, *optional*):
                 `True` or `"longest"`, `"max_length"` (to `max_length` words and, if given, `max_sentences` sentences),
                 or `False`. By default stories are padded if tensors are asked for.
-            truncation (`bool`, *optional*, defaults to `False`):
+            truncation (`bool` or `str`, *optional*, defaults to `False`):
                 Keep the first `max_length` words of a sentence and the last `max_sentences` sentences of a story.
+                The strategies `"longest_first"` and `"only_first"` are the same.
             max_length (`int`, *optional*): Most words a sentence, end symbol of an ending included.
             max_sentences (`int`, *optional*): Most sentences a story.
             triples (`list`, *optional*): Knowledge for this call only: triples for all stories, or a list a story.
@@ -302,7 +292,7 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
             slots also `copy_ids` `[B, K, L]`, with a tail pointer `triple_weights` `[B, K, L, N]` and
             `tail_form_ids` `[B, K, L, N, F]`.
         """
-        _check_keywords(kwargs)
+        check_keywords(kwargs)
         if text is None and text_target is None:
             raise ValueError("Give a story as `text`, an ending as `text_target`, or both.")
         if triples and not return_triples:
@@ -310,7 +300,8 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         _check_triple_weight(triple_weight, triples)
         limits = self._limits(truncation, max_length, max_sentences)
         num_slots = _check_num_slots(self.num_copy_slots if num_copy_slots is None else num_copy_slots)
-        features = self._read(text, text_target, limits, num_slots)
+        self._warn_of_sides(limits)
+        features = self._read(text, text_target, limits, num_slots, add_special_tokens)
         if padding is None:
             padding = return_tensors is not None
         if padding not in (False, "do_not_pad") or return_tensors is not None:
@@ -343,16 +334,30 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
                 encoded_inputs, padding=padding, max_length=max_length, return_tensors=return_tensors, **kwargs
             )
         return_attention_mask = kwargs.pop("return_attention_mask", None)
-        _check_keywords(kwargs)
+        check_keywords(kwargs)
         limits = self._limits(False, max_length, max_sentences)
         batch = self._make_batch(unpad_features(features), padding, limits, None, True)
         return _without_mask(self._finish(batch, return_tensors), return_attention_mask)
 
-    def _limits(self, truncation: bool, max_length: int | None, max_sentences: int | None) -> SizeLimits:
+    def encode(self, text: Any, text_pair: Any = None, **kwargs: Any) -> list[int]:
+        """[`~transformers.PreTrainedTokenizer.encode`], one flat sequence; keywords it would ignore are refused."""
+        check_keywords({name: kwargs[name] for name in kwargs.keys() - ENCODE_HONOURED}, ENCODE_KEYWORDS)
+        honoured = {name: value for name, value in kwargs.items() if name in ENCODE_HONOURED}
+        return super().encode(text, text_pair, **honoured)
+
+    def _limits(self, truncation: bool | str | None, max_length: int | None, max_sentences: int | None) -> SizeLimits:
+        truncates = is_truncating(truncation)
         # The base class gives tokenizers without a limit a number with thirty zeros.
-        if truncation and max_length is None and self.model_max_length < 10**9:
+        if truncates and max_length is None and self.model_max_length < 10**9:
             max_length = self.model_max_length
-        return SizeLimits(bool(truncation), max_length, max_sentences)
+        return SizeLimits(truncates, max_length, max_sentences)
+
+    def _warn_of_sides(self, limits: SizeLimits) -> None:
+        """Generic code sets these attributes for other models; masks make either side of padding the same."""
+        if self.padding_side != "right":
+            logger.warning_once("`tokenizer.padding_side` is for flat sequences; stories are padded on the right.")
+        if self.truncation_side != "right" and limits.truncates:
+            logger.warning_once("`tokenizer.truncation_side` is for flat sequences; sentences are cut on the right.")
 
     @staticmethod
     def _as_batch(name: str, value: Any) -> Sequence[Any]:
@@ -364,7 +369,9 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
             raise ValueError(f"`{name}` is an empty list.")
         return value
 
-    def _read(self, text: Any, text_target: Any, limits: SizeLimits, num_slots: int) -> dict[str, list]:
+    def _read(
+        self, text: Any, text_target: Any, limits: SizeLimits, num_slots: int, add_special_tokens: bool
+    ) -> dict[str, list]:
         """Ids of stories, of their words to copy, and of endings, as far as there are any."""
         features: dict[str, list] = {}
         slots: list[OOVWords] | None = None
@@ -387,8 +394,8 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
                 raise ValueError(f"Got {len(endings)} endings for {len(features['input_ids'])} stories.")
             ids = map(self._word_ids, endings) if slots is None else map(OOVWords.ids, slots, endings)
             # However short an ending is cut, it ends.
-            end = self.eos_token_id
-            features["labels"] = [[*limits.cut_words([*row, end])[:-1], end] for row in ids]
+            end = [self.eos_token_id] if add_special_tokens else []
+            features["labels"] = [[*limits.cut_words([*end, *row])[len(end) :], *end] for row in ids]
         return features
 
     def _story_words(self, story: Any, row: int) -> list[list[str]]:
@@ -650,16 +657,18 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         Sentences as a person would print them. With a lower-case vocabulary, names get the case they have in
         `context` (the story, or a story for each row), else the case they usually have in the training stories.
         Copied words that the vocabulary lacks are those of `context`; without it they are printed as unknown.
+        `clean_up_tokenization_spaces` changes nothing: words are joined as a person would.
         """
+        kwargs.pop("clean_up_tokenization_spaces", None)
+        check_keywords(kwargs, DECODE_KEYWORDS)
         rows = token_ids.tolist() if hasattr(token_ids, "tolist") else token_ids
         if not isinstance(rows, int) and len(rows) > 0 and not isinstance(rows[0], int):
             contexts = self._contexts(context, len(rows))
             return [
-                self._decode(row, skip_special_tokens, context=own, **kwargs)
-                for row, own in zip(rows, contexts, strict=True)
+                self._decode(row, skip_special_tokens, context=own) for row, own in zip(rows, contexts, strict=True)
             ]
         one: Any = context
-        return self._decode(rows, skip_special_tokens, context=one, **kwargs)
+        return self._decode(rows, skip_special_tokens, context=one)
 
     def batch_decode(
         self,
@@ -745,16 +754,6 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         write_json(paths["word_forms_file"], self.word_forms)
         self._knowledge.save(paths["knowledge_file"])
         return tuple(str(path) for path in paths.values())
-
-
-def _check_keywords(given: Mapping[str, Any]) -> None:
-    """Refuse keywords that other tokenizers know, unless they ask for what is done anyway, and unknown ones."""
-    for name, value in given.items():
-        if name not in _STANDARD_KEYWORDS:
-            raise TypeError(f"`{name}` is no keyword of tokenizers.")
-        reason, allowed = _STANDARD_KEYWORDS[name]
-        if value not in allowed:
-            raise ValueError(f"`{name}={shortened(value)}` is not supported: {reason}.")
 
 
 def _without_mask(encoded: BatchEncoding, return_attention_mask: bool | None) -> BatchEncoding:

@@ -158,6 +158,7 @@ def _metadata(system: System, run: dict[str, Any], results: list[EvalResult]) ->
         language="en",
         license="apache-2.0" if _is_embedded(run) else "cc-by-sa-4.0",
         library_name="transformers",
+        # The task of `custom_pipelines`, so that the snippet that the Hub shows loads the pipeline.
         pipeline_tag="text-generation",
         tags=tags,
         datasets=_datasets(run),

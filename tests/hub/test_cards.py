@@ -1,6 +1,7 @@
 """Cards say what was measured, and that the rest was not."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from typer.testing import CliRunner
 from hf_storyend.evaluation import Evaluation, save_evaluation
 from hf_storyend.evaluation.ablation_results import AblationRow, Ablations, AblationSubset
 from hf_storyend.hub import render_card, render_card_of
+from hf_storyend.hub.card import PLACEHOLDER
 from hf_storyend.systems import SYSTEMS
 
 CARDS = Path(__file__).parent.parent.parent / "hub_cards"
@@ -114,3 +116,21 @@ def test_the_command(folder):
     assert "# Story endings" in CliRunner().invoke(app, ["card", str(folder)]).stdout
     with pytest.raises(ValueError, match=r"no config\.json"):
         render_card_of(folder / "best" / "nothing")
+
+
+@pytest.mark.slow
+def test_the_code_of_a_card_runs_in_gradio(folder):
+    """`Interface.from_pipeline` refuses pipelines that are not of transformers; the card says what does."""
+    gradio, client = pytest.importorskip("gradio"), pytest.importorskip("gradio_client")
+    code = "\n".join(re.findall(r"```python\n(.*?)```", render_card_of(folder), re.S))
+    code = code.replace(PLACEHOLDER, str(folder)).replace("gr.Interface", "app = gr.Interface")
+    names: dict = {}
+    exec(code.replace(".launch()", ""), names)
+    with pytest.raises(ValueError, match="must be a transformers.pipeline"):
+        gradio.Interface.from_pipeline(names["write"])
+    _, address, _ = names["app"].launch(prevent_thread_lock=True, quiet=True)
+    try:
+        told = client.Client(address, verbose=False).predict("Tom opened the window.", fn_index=0)
+    finally:
+        names["app"].close()
+    assert told == names["write"]("Tom opened the window.")[0]["ending"]

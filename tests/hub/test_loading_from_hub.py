@@ -23,6 +23,7 @@ from transformers import pipeline
 repo, story, *revisions = sys.argv[1:]
 """
 LOAD = """
+from huggingface_hub import ModelCard
 results = []
 for revision in revisions:
     settings = {"revision": revision, "trust_remote_code": True}
@@ -30,6 +31,9 @@ for revision in revisions:
     tokenizer = AutoTokenizer.from_pretrained(repo, **settings)
     ids = model.generate(**tokenizer(story, return_tensors="pt"))
     write = pipeline(model=repo, **settings)
+    # The snippet that the Hub shows for a card's `pipeline_tag`.
+    by_tag = pipeline(ModelCard.load(repo).data.pipeline_tag, model=repo, **settings)
+    assert type(by_tag).__name__ == "StoryEndingPipeline" and by_tag(story) == write(story)
     results.append({"ids": ids.tolist(), "library_versions": model.config.library_versions, "pipeline": write(story)})
 print(json.dumps(results))
 """

@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from remote_code import WITHOUT_PACKAGE, run
 from small_model import small_model
 from transformers import AutoTokenizer, pipeline
 
@@ -217,3 +218,19 @@ def test_a_saved_model_after_a_pipeline_of_it(folder, write, tmp_path):
     assert ending["ending"] == expected["ending"] and len(ending["attention"]) == len(expected["attention"])
     assert ending["score"] == pytest.approx(expected["score"], abs=1e-5)
     assert AutoTokenizer.from_pretrained(tmp_path / "again").knowledge.relations
+
+
+@pytest.mark.parametrize("task", [{}, {"task": "text-generation"}])
+def test_a_saved_model_needs_no_task_and_no_package(folder, write, task, tmp_path):
+    """Without a task, and with the task that the Hub lists it under."""
+    code = "from transformers import pipeline; model, task, story = sys.argv[1:]; settings = json.loads(task)\n"
+    code += "write = pipeline(model=model, trust_remote_code=True, max_new_tokens=6, **settings)\n"
+    code += "print(type(write).__name__, write(story, decoding='paper')[0]['ending'])"
+    done = run(WITHOUT_PACKAGE + code, str(folder), json.dumps(task), STORY, home=tmp_path / "home")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == f"StoryEndingPipeline {write(STORY)[0]['ending']}"
+
+
+def test_without_trust_a_saved_model_says_what_it_needs(folder):
+    with pytest.raises(ValueError, match="set the option `trust_remote_code=True`"):
+        pipeline(model=str(folder))

@@ -35,6 +35,16 @@ def two_steps(model, optimizer) -> None:
         optimizer.zero_grad()
 
 
+def assert_holds_half(model) -> None:
+    """What a rank stores of each weight: half of its rows, rounded up in rank 0 and down in rank 1."""
+    full, own = 0, 0
+    for weight in model.parameters():
+        rows = (len(weight) + 1) // 2 if distributed.get_rank() == 0 else len(weight) // 2
+        assert weight.to_local().shape == (rows, *weight.shape[1:])
+        full, own = full + weight.numel(), own + weight.to_local().numel()
+    assert 0.45 < own / full < 0.55
+
+
 def train_in_shards(folder: str) -> None:
     """Two steps in shards, saved; a second sharded model loads them, takes two more steps and writes an ending."""
     distributed.init_process_group("gloo")
@@ -42,6 +52,7 @@ def train_in_shards(folder: str) -> None:
     path = Path(folder)
     for name in ("first", "second"):
         model = fully_shard(new_model())
+        assert_holds_half(model)
         optimizer = AcceleratedOptimizer(torch.optim.AdamW(model.parameters(), lr=0.01))
         if name == "second":
             load_full_weights(model, load_file(path / "first.model"))

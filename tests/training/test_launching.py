@@ -211,3 +211,23 @@ def test_two_processes_stop_together_and_resume_bit_exactly(prepared, tmp_path):
         process.join(PATIENCE)
         assert process.exitcode == 0, output_of(stopped)
     assert are_identical(final_weights(stopped), final_weights(whole))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", [1, 2])
+def test_resuming_with_another_number_of_processes_warns_and_reads_the_same_stories(prepared, tmp_path, first):
+    """From one to two and back: the same global batches, so the same losses but for the order of sums."""
+    settings = {"save_steps": 100, "dropout": 0.0}
+    sizes = {1: {**settings, "per_device_train_batch_size": 6}, 2: {**settings, "per_device_train_batch_size": 3}}
+    whole = small_options(prepared, tmp_path / "whole", **sizes[1])
+    assert finish_run(whole) == 0, output_of(whole)
+    for number, changes in ((first, {"max_steps": 6}), (3 - first, {})):
+        options = small_options(prepared, tmp_path / "run", **sizes[number], **changes)
+        for process in [start_run(options)] if number == 1 else start_pair(options):
+            process.join(PATIENCE)
+            assert process.exitcode == 0, output_of(options)
+    told = f"`number of processes` was {first}, is {3 - first}: sums have another order"
+    assert told in " ".join(output_of(options).split())
+    # The learning rate followed another length in the first six updates.
+    assert [event["step"] for event in read_log(options) if "loss" in event] == list(range(1, 21))
+    assert losses(options)[0] == pytest.approx(losses(whole)[0], rel=1e-5)
