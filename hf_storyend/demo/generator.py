@@ -21,6 +21,7 @@ from ..modeling import IncrementalEncoderConfig, IncrementalEncoderForEndingGene
 from ..modeling.decoding import PRESETS
 from ..pretrained import default_model, load, register
 from ..systems import SYSTEMS
+from .memory import release_free_memory
 from .requests import EndingRequest, UserTriple
 
 _MAX_CACHED_REQUESTS = 32
@@ -60,6 +61,12 @@ class EndingGenerator:
         return self._models.names
 
     def _generate(self, request: EndingRequest) -> GeneratedEndings:
+        try:
+            return self._generate_with_model(request)
+        finally:
+            release_free_memory()
+
+    def _generate_with_model(self, request: EndingRequest) -> GeneratedEndings:
         loaded = self._models.get(request.system)
         plain = tokenize_story(loaded.model, loaded.tokenizer, request.sentences)
         story = _add_triples(loaded, request) if request.triples else plain
