@@ -86,8 +86,8 @@ from .configuration_incremental_encoder import IncrementalEncoderConfig
 from .copying import CopyMechanism, CopyMemory, Offers, check_oov_labels, extend_logits, make_finite, pointer_loss
 from .fused_recurrence import can_fuse, fused_recurrence
 from .loading import (
-    check_beams,
     check_finite,
+    check_generation_settings,
     check_missing_keys,
     check_shards,
     check_size,
@@ -1267,7 +1267,7 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         if (encoded := kwargs.get("encoder_outputs")) is not None:
             # A copy, because generate() repeats the rows for beams and samples in place.
             kwargs["encoder_outputs"] = type(encoded)(**encoded)
-        check_beams(self, generation_config, {"inputs": inputs, **kwargs})
+        check_generation_settings(self, generation_config, {"inputs": inputs, **kwargs})
         generation_config, kwargs = self._stop_at_strings(generation_config, kwargs)
         if not self.config.copy:
             return self._generate(inputs, generation_config, logits_processor, **kwargs)

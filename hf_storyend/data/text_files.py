@@ -17,6 +17,8 @@ from typing import Any, BinaryIO
 
 from tqdm.auto import tqdm
 
+from ..terminal import printable
+
 _GZIP_MARK = b"\x1f\x8b"
 _ZIP_MARK = b"PK\x03\x04"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
@@ -75,7 +77,7 @@ def stream_lines(path: str | Path) -> Iterator[bytes]:
     path = Path(path)
     with (
         _open_bytes(path) as (stream, raw),
-        tqdm(total=path.stat().st_size, desc=path.name, unit="B", unit_scale=True, disable=None) as bar,
+        tqdm(total=path.stat().st_size, desc=printable(path.name), unit="B", unit_scale=True, disable=None) as bar,
     ):
         limit, num_bytes = _max_unpacked(path), 0
         for number, line in enumerate(iter(partial(stream.readline, _MAX_LINE_LENGTH + 1), b"")):
