@@ -237,6 +237,7 @@ def test_what_was_compared_is_said(folder):
     assert check.settings == [
         "config.json: `auto_map`",
         "config.json: `custom_pipelines`",
+        "config.json: `model_type`",
         "tokenizer_config.json: `auto_map`",
     ]
 
