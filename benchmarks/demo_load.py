@@ -90,7 +90,8 @@ async def visit(address: str, process: psutil.Process, options: argparse.Namespa
     """All users at once; when the time or the requests are over, each waits for its last answer."""
     record, start = Record(), time.monotonic()
     watcher = asyncio.create_task(watch_memory(process, record, start))
-    limits = httpx.Limits(max_connections=None)
+    # The server closes connections that were idle for five seconds, maybe just as they are used again.
+    limits = httpx.Limits(max_connections=None, keepalive_expiry=1)
     async with httpx.AsyncClient(timeout=MAX_WAIT, limits=limits) as client:
         users = (ask_on(client, address, record, user, start, options) for user in range(options.users))
         await asyncio.gather(*users)

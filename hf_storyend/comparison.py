@@ -10,7 +10,7 @@ from typing import Any
 
 from .evaluation.options import EvaluateOptions
 from .evaluation.run import evaluate
-from .files import atomic_write
+from .files import atomic_write, remove_leftovers
 from .systems import find_system
 from .training.data import load_training_data
 from .training.option_parsing import read_options
@@ -59,6 +59,8 @@ def compare(options: ComparisonOptions | None = None, training: TrainingOptions 
     training = training or read_options(options.options_file, **options.training_overrides())
     data_dir = load_training_data(training).directory
     output = Path(options.output_dir)
+    if output.is_dir():
+        remove_leftovers(output, r"comparison\.(?:json|md)")
     results: dict[str, Any] = {}
     for name in options.system_names:
         run = replace(training, system=name, output_dir=str(output / "systems" / name))

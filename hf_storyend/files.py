@@ -58,6 +58,29 @@ def atomic_directory(target: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
+@contextmanager
+def exclusive_directory(target: Path) -> Iterator[Path]:
+    """As [`atomic_directory`], one writer at a time, who first deletes what killed ones have left behind."""
+    with file_lock(target):
+        if target.parent.is_dir():
+            remove_leftovers(target.parent, re.escape(target.name))
+        with atomic_directory(target) as folder:
+            yield folder
+
+
+@contextmanager
+def scratch_directory(parent: Path, name: str) -> Iterator[Path]:
+    """Yield a temporary directory in `parent`, deleted at the end; the next one of the name deletes a killed one's."""
+    with file_lock(parent / name):
+        remove_leftovers(parent, re.escape(name))
+        folder = temporary_sibling(parent / name, "partial")
+        folder.mkdir()
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 def reset_permissions(directory: Path) -> None:
     """Give every file the permissions of any new file: safetensors lets nobody but the owner read what it writes."""
     # There is no way to read the mask but to set it.

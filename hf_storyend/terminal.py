@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import logging
 import re
+import traceback
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 # C0 without tab and newline; DEL and C1; line separators; marks, embeddings, overrides and isolates of bidirectional
 # text; halves of surrogate pairs, which no terminal takes.
@@ -26,16 +29,24 @@ def printable_json(text: str) -> str:
 
 @contextmanager
 def printable_logs() -> Iterator[None]:
-    """Make the messages of all loggers printable, those of other libraries too."""
-    factory = logging.getLogRecordFactory()
+    """Make the messages and tracebacks of all loggers printable, and warnings, those of other libraries too."""
+    factory, format_warning = logging.getLogRecordFactory(), warnings.formatwarning
     logging.setLogRecordFactory(_PrintableRecord)
+    warnings.formatwarning = lambda *args, **kwargs: printable(format_warning(*args, **kwargs))
     try:
         yield
     finally:
         logging.setLogRecordFactory(factory)
+        warnings.formatwarning = format_warning
 
 
 class _PrintableRecord(logging.LogRecord):
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        if self.exc_info and self.exc_info[0] is not None:
+            # Formatters take this text where there is one.
+            self.exc_text = printable("".join(traceback.format_exception(*self.exc_info)).rstrip("\n"))
+
     def getMessage(self) -> str:  # noqa: N802
         return printable(super().getMessage())
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,14 @@ logger = logging.get_logger(__name__)
 RELEASE = "0.1.0"
 # At least the first and below the second.
 SUPPORTED_TRANSFORMERS = ("5.18.0", "6")
+# Settings of `generate` that memory is taken for.
+_COUNTS = ("num_beams", "num_return_sequences", "max_new_tokens", "max_length")
+_ROOT = Path("/")
+# Where a container's limit and use of memory stand, by version of control groups.
+_CONTROL_GROUPS = (
+    ("sys/fs/cgroup", "memory.max", "memory.current"),
+    ("sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
+)
 
 
 def library_versions() -> dict[str, str]:
@@ -148,8 +157,10 @@ def check_size(config: Any, weights: Sequence[Path] = ()) -> None:
     """
     # Less than the model has: embeddings, output projection and the recurrent part of the LSTM.
     output = 0 if config.tie_word_embeddings else config.vocab_size * config.hidden_size
-    num_values = config.vocab_size * config.embedding_size + output + 4 * config.hidden_size**2 * config.num_layers
-    names = ("vocab_size", "embedding_size", "hidden_size", "num_layers")
+    has_relations = config.knowledge is not None or config.tail_pointer
+    num_vectors = config.vocab_size + (config.num_relations if has_relations else 0)
+    num_values = num_vectors * config.embedding_size + output + 4 * config.hidden_size**2 * config.num_layers
+    names = ("vocab_size", "num_relations", "embedding_size", "hidden_size", "num_layers")
     sizes = ", ".join(f"`{name}` {getattr(config, name):,}" for name in names)
     check_memory(4 * num_values, f"a model of {sizes}")
     num_bytes = sum(path.stat().st_size for path in weights)
@@ -170,19 +181,34 @@ def check_size_of_files(config_class: Any, model: object, settings: Mapping[str,
     check_size(config, [*folder.glob("*.safetensors")] if is_directory and not is_quantized else ())
 
 
-def check_beams(model: Any, generation_config: Any, settings: Mapping[str, Any]) -> None:
-    """Refuse more beams or endings a story than the memory can hold logits for."""
-    if model.device.type != "cpu":
-        return
-    own = generation_config or model.generation_config
-    num_beams = settings.get("num_beams") or own.num_beams or 1
-    num_endings = settings.get("num_return_sequences") or own.num_return_sequences or 1
-    given = [settings.get(name) for name in ("input_ids", "inputs")]
-    num_stories = next((len(tensor) for tensor in given if tensor is not None), 1)
+def check_generation_settings(model: Any, generation_config: Any, settings: Mapping[str, Any]) -> None:
+    """Refuse settings of `generate` that are no numbers, and more beams, endings or words than the memory can hold."""
+    given = vars(generation_config or model.generation_config) | {
+        name: value for name, value in settings.items() if value is not None
+    }
+    for name, value in given.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"`{name}` must be a finite number; got {value}.")
+    counts = {name: given[name] for name in _COUNTS if given.get(name) is not None}
+    for name, value in counts.items():
+        if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
+            raise ValueError(f"`{name}` must be a whole number of at least 1; got {shortened(value)}.")
+    if model.device.type == "cpu":
+        _check_memory_of_beams(model.config, counts, given)
+
+
+def _check_memory_of_beams(config: Any, counts: Mapping[str, int], given: Mapping[str, Any]) -> None:
+    tensors = [given.get(name) for name in ("input_ids", "inputs")]
+    num_stories = next((len(tensor) for tensor in tensors if tensor is not None), 1)
+    num_beams = counts.get("num_beams", 1)
+    num_rows = max(num_beams, counts.get("num_return_sequences", 1)) * num_stories
     # Logits in single precision, and what beam search makes of them.
-    num_bytes = 10 * 4 * max(num_beams, num_endings) * num_stories * model.config.num_output_words
-    what = f"`num_beams` {num_beams:,} and `num_return_sequences` {num_endings:,} for {num_stories:,} stories"
-    check_memory(num_bytes, what)
+    num_bytes = 10 * 4 * num_rows * config.num_output_words
+    if num_beams > 1:
+        # Words of the endings, finished and not, and where they came from.
+        num_bytes += (8 + 8 + 4) * num_rows * max(counts.get(name, 1) for name in ("max_new_tokens", "max_length"))
+    named = ", ".join(f"`{name}` {value:,}" for name, value in counts.items() if value > 1)
+    check_memory(num_bytes, f"{named or 'generation'} for {num_stories:,} stories")
 
 
 def check_memory(num_bytes: int, what: str) -> None:
@@ -195,12 +221,30 @@ def check_memory(num_bytes: int, what: str) -> None:
 
 
 def _available_memory() -> int | None:
-    """Bytes of memory that can be had without swapping, where Linux tells."""
+    """Bytes of memory that can be had without swapping, where Linux tells: of the machine, or of a container in it."""
+    known = [size for size in (_memory_of_machine(), _memory_of_container()) if size is not None]
+    return min(known, default=None)
+
+
+def _memory_of_machine() -> int | None:
     try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        lines = (_ROOT / "proc/meminfo").read_text(encoding="ascii").splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
     except (OSError, ValueError, StopIteration):
         return None
+
+
+def _memory_of_container() -> int | None:
+    """What the control group may still take; files that it has read make room."""
+    for folder, limit, usage in _CONTROL_GROUPS:
+        try:
+            left = int((_ROOT / folder / limit).read_text()) - int((_ROOT / folder / usage).read_text())
+            lines = (_ROOT / folder / "memory.stat").read_text().splitlines()
+            return max(0, left + next(int(line.split()[1]) for line in lines if line.startswith("inactive_file ")))
+        except (OSError, ValueError, StopIteration):
+            # Another version of control groups, or "max".
+            continue
+    return None
 
 
 def check_finite(model: nn.Module) -> None:

@@ -88,8 +88,8 @@ from .ending_ranker import EndingRanker, RankerOutput, read_endings
 from .fused_recurrence import can_fuse, fused_recurrence
 from .generation_arguments import check_arguments, with_max_length
 from .loading import (
-    check_beams,
     check_finite,
+    check_generation_settings,
     check_missing_keys,
     check_shards,
     check_size,
@@ -1286,7 +1286,7 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         if (encoded := kwargs.get("encoder_outputs")) is not None:
             # A copy, because generate() repeats the rows for beams and samples in place.
             kwargs["encoder_outputs"] = type(encoded)(**encoded)
-        check_beams(self, generation_config, {"inputs": inputs, **kwargs})
+        check_generation_settings(self, generation_config, {"inputs": inputs, **kwargs})
         check_arguments(generation_config or self.generation_config, kwargs)
         generation_config, kwargs = with_max_length(generation_config, kwargs)
         generation_config, kwargs = self._stop_at_strings(generation_config, kwargs)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from concurrent_processes import run_together
 
-from hf_storyend.files import atomic_directory
+from hf_storyend.files import atomic_directory, exclusive_directory, scratch_directory
 
 
 def replace_often(target: Path, letter: str) -> None:
@@ -21,6 +21,28 @@ def test_concurrent_writes_never_fail_or_mix(tmp_path):
     run_together(replace_often, *((tmp_path / "out", letter) for letter in "wxyz"))
     assert len({path.read_text() for path in (tmp_path / "out").iterdir()}) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def leave_behind(directory: Path, *names: str) -> set[str]:
+    for name in names:
+        (directory / name).mkdir()
+        (directory / name / "work").write_text("half")
+    return {path.name for path in directory.iterdir()}
+
+
+def test_an_exclusive_directory_deletes_what_killed_writers_left_of_it(tmp_path):
+    leave_behind(tmp_path, ".out.0a1b2c3d.partial", ".out.1a1b2c3d.old", ".other.0a1b2c3d.partial")
+    with exclusive_directory(tmp_path / "out") as folder:
+        (folder / "a").write_text("new")
+    assert {path.name for path in tmp_path.iterdir()} == {"out", ".other.0a1b2c3d.partial"}
+
+
+def test_a_scratch_directory_is_deleted_by_itself_or_by_the_next_one(tmp_path):
+    leave_behind(tmp_path, ".onnx.0a1b2c3d.partial", "onnx", ".other.0a1b2c3d.partial")
+    with pytest.raises(OSError, match="full"), scratch_directory(tmp_path, "onnx") as folder:
+        assert folder.parent == tmp_path and not (tmp_path / ".onnx.0a1b2c3d.partial").exists()
+        raise OSError("full")
+    assert {path.name for path in tmp_path.iterdir()} == {"onnx", ".other.0a1b2c3d.partial"}
 
 
 def test_a_link_is_replaced_and_what_it_points_to_stays(tmp_path):

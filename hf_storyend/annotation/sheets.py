@@ -12,7 +12,7 @@ from typing import Any
 
 from markdown_it import MarkdownIt
 
-from ..files import atomic_directory
+from ..files import exclusive_directory
 from ..html_page import content_security_policy, script_safe_json
 from .rubric import ERROR_TYPES, METRICS
 from .sampling import Item, Sample, write_key
@@ -34,7 +34,7 @@ def write_sample(sample: Sample, output_dir: Path) -> None:
     """
     if output_dir.exists() and (not output_dir.is_dir() or any(output_dir.iterdir())):
         raise ValueError(f"{output_dir} is there already, maybe with scores in it. Name another output directory.")
-    with atomic_directory(output_dir) as directory:
+    with exclusive_directory(output_dir) as directory:
         write_key(sample, directory / "key.json")
         sheets = directory / "sheets"
         sheets.mkdir()

@@ -17,6 +17,8 @@ from typing import Any, BinaryIO
 
 from tqdm.auto import tqdm
 
+from ..terminal import printable
+
 _GZIP_MARK = b"\x1f\x8b"
 _ZIP_MARK = b"PK\x03\x04"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
@@ -77,7 +79,7 @@ def stream_lines(path: str | Path, has_progress: bool = True) -> Iterator[bytes]
         _open_bytes(path) as (stream, raw),
         tqdm(
             total=path.stat().st_size,
-            desc=path.name,
+            desc=printable(path.name),
             unit="B",
             unit_scale=True,
             disable=None if has_progress else True,

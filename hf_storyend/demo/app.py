@@ -14,7 +14,7 @@ from transformers.utils.logging import disable_progress_bar
 from ..pretrained import use_threads_of_one_story
 from .generator import EndingGenerator
 from .handlers import DemoHandlers, import_gradio
-from .limits import CACHE_SECONDS, MAX_QUEUE, LimitRequests, max_body_bytes
+from .limits import CACHE_SECONDS, MAX_QUEUE, LimitRequests, RecentSessions, max_body_bytes
 from .options import DEFAULT_LIMITS, StoryLimits
 from .rendering import clues_html, ignore_missing_glyphs
 from .requests import (
@@ -163,7 +163,10 @@ def build_demo(models: Sequence[str] = (), limits: StoryLimits = DEFAULT_LIMITS)
                 settings = _add_settings(gradio, generator.systems, inputs.story)
         _connect(gradio, handlers, inputs, settings, results)
         gradio.api(handlers.endings, api_name="endings", **_GENERATING)
-    demo.queue(max_size=MAX_QUEUE)
+    # The routes of an open API run without the queue, forty requests at a time.
+    demo.queue(max_size=MAX_QUEUE, api_open=False)
+    demo._queue.pending_messages_per_session = RecentSessions()
+    demo._queue.pending_event_ids_session = RecentSessions()
     demo.generator = generator
     return demo
 

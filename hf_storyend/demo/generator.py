@@ -22,6 +22,7 @@ from ..modeling.decoding import PRESETS, default_arguments
 from ..pretrained import default_model, find_model, load, other_model_type, register
 from ..story_text import notes_on_story
 from ..systems import SYSTEMS
+from .memory import release_free_memory
 from .requests import EndingRequest, UserTriple
 
 _MAX_CACHED_REQUESTS = 32
@@ -63,6 +64,12 @@ class EndingGenerator:
         return self._models.names
 
     def _generate(self, request: EndingRequest) -> GeneratedEndings:
+        try:
+            return self._generate_with_model(request)
+        finally:
+            release_free_memory()
+
+    def _generate_with_model(self, request: EndingRequest) -> GeneratedEndings:
         loaded = self._models.get(request.system)
         plain = tokenize_story(loaded.model, loaded.tokenizer, request.sentences)
         story = _add_triples(loaded, request) if request.triples else plain

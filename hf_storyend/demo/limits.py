@@ -1,7 +1,9 @@
-"""Limits of the demo's server: no uploads, small requests, a bounded queue, and files that don't stay."""
+"""Limits of the demo's server: no files, small requests, a bounded queue, and sessions and files that don't stay."""
 
 from __future__ import annotations
 
+import json
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
@@ -15,6 +17,8 @@ Send = Callable[[Message], Awaitable[None]]
 MAX_BODY_BYTES = 64 * 1024
 # Requests that wait for their turn; others are told to come back.
 MAX_QUEUE = 128
+# Sessions whose answers wait to be fetched, and characters of the name of one, which clients choose.
+MAX_SESSIONS, MAX_SESSION_NAME = 256, 64
 # Gradio's temporary files: how often they are looked at, and how old they get, in seconds.
 CACHE_SECONDS = (600, 3600)
 
@@ -24,9 +28,30 @@ def max_body_bytes(limits: StoryLimits) -> int:
     return max(MAX_BODY_BYTES, 16 * limits.max_characters)
 
 
+class RecentSessions(OrderedDict[str, Any]):
+    """Values of the sessions used last: Gradio would keep for ever what nobody fetches."""
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        super().__setitem__(name, value)
+        self.move_to_end(name)
+        if len(self) > MAX_SESSIONS:
+            self.popitem(last=False)
+
+    def __getitem__(self, name: str) -> Any:
+        value = super().__getitem__(name)
+        self.move_to_end(name)
+        return value
+
+    def __contains__(self, name: object) -> bool:
+        is_known = super().__contains__(name)
+        if is_known:
+            self.move_to_end(str(name))
+        return is_known
+
+
 class LimitRequests:
     """
-    ASGI middleware that refuses uploads and large bodies before they are read into memory or written to disk.
+    ASGI middleware that refuses uploads, large bodies and values that Gradio would take for files.
 
     Args:
         app: The application behind it.
@@ -53,6 +78,10 @@ class LimitRequests:
         if body is None:
             await self._refuse_length(send)
             return
+        problem = _problem_with(body)
+        if problem is not None:
+            await _refuse(send, 400, problem)
+            return
         await self.app(scope, _replay(body, receive), send)
 
     async def _refuse_length(self, send: Send) -> None:
@@ -74,6 +103,36 @@ class LimitRequests:
 
 def _is_upload(path: str) -> bool:
     return "upload" in path.rstrip("/").rsplit("/", 1)[-1]
+
+
+def _problem_with(body: bytes) -> str | None:
+    """Return why a body is refused: what is no JSON, names of sessions to fill the memory with, objects as values."""
+    if not body:
+        return None
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        return "A request must be JSON."
+    if not isinstance(content, dict):
+        return "A request must be a JSON object."
+    session = content.get("session_hash")
+    if session is not None and (not isinstance(session, str) or len(session) > MAX_SESSION_NAME):
+        return f"`session_hash` must be a string of at most {MAX_SESSION_NAME} characters."
+    if _has_object(content.get("data")):
+        # Gradio would fetch the file that such a value describes, from any address.
+        return "`data` may have strings, numbers and lists of them."
+    return None
+
+
+def _has_object(values: Any) -> bool:
+    waiting = [values]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            return True
+        if isinstance(value, list):
+            waiting += value
+    return False
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

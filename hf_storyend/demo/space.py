@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .. import modeling
-from ..files import atomic_directory
+from ..files import exclusive_directory
 from .generator import ModelCache
 
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -34,7 +34,7 @@ def write_space(directory: str | Path, models: Sequence[str] = ()) -> None:
     # Not part of a Space, which imports this file, too.
     from .. import hub_cards
 
-    with atomic_directory(directory) as space:
+    with exclusive_directory(directory) as space:
         shutil.copytree(Path(str(hub_cards.__file__)).parent / "space", space, dirs_exist_ok=True, ignore=_IGNORED)
         shutil.copytree(_PACKAGE, space / "hf_storyend", ignore=_IGNORED)
         shutil.copytree(Path(str(modeling.__file__)).parent, space / "hf_storyend" / "modeling", ignore=_IGNORED)

@@ -8,7 +8,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from ..files import atomic_write
+from ..files import atomic_write, remove_leftovers
 from ..html_page import content_security_policy, script_safe_json
 from .counterfactuals import Counterfactual
 from .figures import import_matplotlib
@@ -16,6 +16,8 @@ from .options import FORMATS, Format, check_formats
 from .result import Explanation
 
 _ASSETS = Path(__file__).parent
+# Names of texts, which are written atomically; leftovers of killed commands are deleted.
+_WRITTEN = r"(?:explanation|counterfactual)\.\w+"
 _TEXT_FORMATS: dict[str, Callable[[Explanation], str]] = {
     "json": Explanation.to_json,
     "md": Explanation.to_markdown,
@@ -41,6 +43,7 @@ def save_explanation(
     check_writable(formats)
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
+    remove_leftovers(directory, _WRITTEN)
     written = []
     for name in dict.fromkeys(formats):
         if name in _TEXT_FORMATS:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from ..files import scratch_directory
 from ..modeling import IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
 from ..pretrained import find_model, load
 from .graphs import DecoderStepGraph, EncoderGraph, check_exportable, input_names
@@ -38,8 +38,8 @@ def export(options: ExportOptions) -> list[Path]:
     check_exportable(model)
     output_dir = Path(options.output_dir)
     output_dir.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=output_dir) as temporary:
-        written = _write_graphs(model, tokenizer, Path(temporary))
+    with scratch_directory(output_dir, "onnx") as temporary:
+        written = _write_graphs(model, tokenizer, temporary)
         if options.int8:
             written = [_quantize(path) for path in written]
         files = [path.replace(output_dir / path.name) for path in written]

@@ -24,7 +24,7 @@ from .errors import HubError, friendly_errors
 _DATA_FILES = (*IncrementalEncoderTokenizer.vocab_files_names.values(), "model.safetensors.index.json")
 # Settings by which transformers finds code, models or files to read instead of those beside them.
 _FOLLOWED = (
-    *("auto_map", "custom_pipelines", "custom_generate", "kernel_config", "quantization_config"),
+    *("model_type", "auto_map", "custom_pipelines", "custom_generate", "kernel_config", "quantization_config"),
     *("configuration_files", "fast_tokenizer_files", "transformers_weights", "base_model_name_or_path"),
 )
 # Files that the package never writes and that name a model to load, or code, in ways of their own.
@@ -130,7 +130,11 @@ def _written_settings() -> dict[str, dict[str, Any]]:
     )
     auto_map = {"AutoConfig": config, "AutoModel": model, "AutoModelForSeq2SeqLM": model}
     return {
-        "config.json": {"auto_map": auto_map, "custom_pipelines": CUSTOM_PIPELINES},
+        "config.json": {
+            "model_type": IncrementalEncoderConfig.model_type,
+            "auto_map": auto_map,
+            "custom_pipelines": CUSTOM_PIPELINES,
+        },
         "tokenizer_config.json": {"auto_map": {"AutoTokenizer": [tokenizer, None]}},
     }
 

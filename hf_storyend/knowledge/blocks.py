@@ -17,6 +17,10 @@ import pyarrow
 
 MAX_LINE_LENGTH = 1 << 20
 
+# The dump expands to twenty times its size; files that expand far more are made to keep a reader busy.
+_MAX_EXPANSION = 100
+_MAX_UNPACKED = 1 << 26
+
 _GZIP_MAGIC = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _TAB, _LINE_FEED = ord("\t"), ord("\n")
@@ -73,9 +77,15 @@ def _blocks_as_read(path: Path, block_size: int, advance: Callable[[int], object
         is_compressed = raw.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
         raw.seek(0)
         file = cast(BinaryIO, _GzipFile(fileobj=raw)) if is_compressed else raw
-        position = 0
+        position, num_bytes, limit = 0, 0, max(_MAX_UNPACKED, _MAX_EXPANSION * path.stat().st_size)
         try:
             while block := file.read(block_size):
+                num_bytes += len(block)
+                if num_bytes > limit:
+                    raise ValueError(
+                        f"{path} unpacks to more than {limit:,} bytes, over {_MAX_EXPANSION} times its size: that is "
+                        "no ConceptNet. If it is, unpack it first: gunzip."
+                    )
                 position, previous = raw.tell(), position
                 advance(position - previous)
                 yield block

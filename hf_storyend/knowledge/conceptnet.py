@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tqdm.auto import tqdm
 
+from ..terminal import printable
 from .blocks import line_blocks
 from .edges import Edge, ReadReport, relation_names
 from .formats import BlockParser, ParsedBlock, parse_lines, parse_row, recognise_format
@@ -121,7 +122,7 @@ class _FileReader:
 
     def edges(self, edge_filter: _EdgeFilter, progress: bool) -> Iterator[Edge]:
         size, disable = self.path.stat().st_size, None if progress else True
-        with tqdm(total=size, desc=self.path.name, unit="B", unit_scale=True, disable=disable) as bar:
+        with tqdm(total=size, desc=printable(self.path.name), unit="B", unit_scale=True, disable=disable) as bar:
             num_before = 0
             for content in line_blocks(self.path, self.block_size, bar.update):
                 block = self.parse_block(content)

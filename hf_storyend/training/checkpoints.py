@@ -45,7 +45,7 @@ BEST, RESULTS = "best", "results"
 _FILES = {"model.safetensors", "optimizer.safetensors", "state.json"}
 _NAME = re.compile(r"checkpoint-(\d+)")
 # Names in an output directory that are written atomically; their leftovers are deleted.
-_WRITTEN = rf"checkpoint-\d+|{BEST}|{RESULTS}|training_options\.json|train_log\.jsonl|\.run\.json"
+_WRITTEN = rf"checkpoint-\d+|{BEST}|{RESULTS}|training_options\.json|train_log\.jsonl|\.run\.json|result\.json"
 # Options that a resumed run may not change: the state of the optimizer would no longer fit.
 _FIXED_OPTIONS = (
     "system",
@@ -210,6 +210,10 @@ def recover_output_dir(directory: Path) -> None:
 
 def remove_directory(path: Path) -> None:
     """Delete a directory; it is renamed first, so that no partial content is visible under its name."""
+    if path.is_symlink():
+        # Somebody keeps it elsewhere: what is there is not ours to delete.
+        path.unlink()
+        return
     renamed = temporary_sibling(path, "old")
     path.rename(renamed)
     # Else a loss of power might leave parts of it under its name.

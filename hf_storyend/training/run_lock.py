@@ -34,6 +34,9 @@ class RunLock:
 
     def acquire(self) -> None:
         """Take the lock and write down who has it; a ValueError names another holder."""
+        if (self.directory / LOCK).is_symlink():
+            # Versions of filelock empty the file that it leads to.
+            raise ValueError(f"{self.directory / LOCK} is a link, which no run makes: delete it.")
         holder = self._read_holder()
         try:
             self._lock.acquire(timeout=_ORPHANS_LEFT if holder and _has_died(holder) else 0)

@@ -16,7 +16,9 @@ FORMULA_STARTS = "=+-@\t\r\n＝＋－＠"
 
 
 def test_neither_sheets_nor_page_name_a_system(tmp_path):
+    (tmp_path / ".out.0a1b2c3d.partial").mkdir()
     write_sample(draw_sample(synthetic_systems(3, 5), 5), tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"], "What a killed command left behind is deleted."
     files = list((tmp_path / "out" / "sheets").iterdir())
     assert {path.name for path in files} == {
         "annotate.html", "guidelines.md", "sheet_1.csv", "sheet_2.csv", "sheet_3.csv"

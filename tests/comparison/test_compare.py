@@ -72,10 +72,13 @@ def test_results_are_written_as_table_json_and_chart(options, training, tmp_path
 def test_finished_systems_are_not_trained_again(options, training, messages):
     first = compare(options, training)
     messages()
+    killed = Path(options.output_dir) / ".comparison.json.0a1b2c3d.partial"
+    killed.write_text("{")
     second = compare(replace(options, systems="seq2seq,hlstm-copy,ie"), training)
     finished = ["seq2seq: already finished.", "hlstm-copy: already finished."]
     assert messages() == [*finished, "ie: training.", "ie: evaluating on test."]
     assert {name: second["systems"][name] for name in first["systems"]} == first["systems"]
+    assert not killed.exists(), "What a killed comparison left behind is deleted."
 
 
 def test_other_settings_are_evaluated_again(options, training, messages):

@@ -17,13 +17,20 @@ from demo.demo_server import free_port, running  # noqa: E402
 
 from hf_storyend.demo.app import build_demo  # noqa: E402
 from hf_storyend.demo.generator import EndingGenerator  # noqa: E402
-from hf_storyend.demo.limits import CACHE_SECONDS, MAX_BODY_BYTES, MAX_QUEUE, max_body_bytes  # noqa: E402
+from hf_storyend.demo.limits import (  # noqa: E402
+    CACHE_SECONDS,
+    MAX_BODY_BYTES,
+    MAX_QUEUE,
+    MAX_SESSIONS,
+    max_body_bytes,
+)
 from hf_storyend.demo.options import DemoOptions, StoryLimits  # noqa: E402
 from hf_storyend.demo.requests import EndingRequest, parse_story  # noqa: E402
 
 # A little more than half an hour.
 NUM_REQUESTS, WATCHED_SECONDS = 2000, 1860
 STORY = "Anna put a cake in the oven. The cake in the oven was burnt."
+JSON_HEADERS = {"Content-Type": "application/json"}
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +91,30 @@ def test_bodies_of_unknown_length_are_limited(server):
     assert status == 413
 
 
+FILE = {"path": "http://example.com/large", "url": "http://example.com/large", "meta": {"_type": "gradio.FileData"}}
+
+
+@pytest.mark.parametrize("story", [FILE, [[FILE]], {}, [STORY, {"path": "/etc/passwd"}]])
+def test_values_that_gradio_would_take_for_files_are_refused(server, story):
+    """It would download them, from any address, to the disk of the server."""
+    status, answer = post(server, "/gradio_api/call/endings", json.dumps({"data": [story]}), JSON_HEADERS)
+    assert status == 400 and b"strings, numbers and lists" in answer
+
+
+@pytest.mark.parametrize(
+    "body", ["story", "[]", "[" * 30_000, {"data": [], "session_hash": "x" * 65}, {"data": [], "session_hash": [1]}]
+)
+def test_what_is_no_request_is_refused(server, body):
+    content = body if isinstance(body, str) else json.dumps(body)
+    assert post(server, "/gradio_api/call/endings", content, JSON_HEADERS)[0] == 400
+
+
+@pytest.mark.parametrize("route", ["run", "api"])
+def test_no_route_goes_around_the_queue(server, route):
+    status, answer = post(server, f"/gradio_api/{route}/endings", call(STORY), JSON_HEADERS)
+    assert status >= 400 and b"queue" in answer
+
+
 @pytest.mark.parametrize("limits", [StoryLimits(), StoryLimits(max_characters=100_000)])
 def test_the_longest_story_fits(limits):
     assert len(call("\U0001f600" * limits.max_characters)) < max_body_bytes(limits)
@@ -115,6 +146,16 @@ def test_the_queue_and_the_files_are_bounded(model_directory):
     demo = build_demo([model_directory])
     assert demo._queue.max_size == MAX_QUEUE
     assert demo.delete_cache == CACHE_SECONDS
+    for kept in (demo._queue.pending_messages_per_session, demo._queue.pending_event_ids_session):
+        for number in range(2 * MAX_SESSIONS):
+            kept[f"session {number}"] = set()
+            # One that is in use stays, however many come and go.
+            assert "session 0" in kept and kept["session 0"] == set()
+        assert len(kept) == MAX_SESSIONS and f"session {number}" in kept and "session 5" not in kept
+
+
+def test_models_are_asked_through_the_queue_alone(model_directory):
+    assert not build_demo([model_directory]).api_open
 
 
 def memory_of(process) -> int:

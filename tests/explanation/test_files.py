@@ -45,7 +45,11 @@ def test_without_matplotlib_all_but_pictures_can_be_written(explain_story, tmp_p
 
     monkeypatch.setattr(figures.importlib, "import_module", missing)
     explanation = explain_story("ie")
+    (tmp_path / "texts").mkdir()
+    killed = tmp_path / "texts" / ".explanation.json.0a1b2c3d.partial"
+    killed.write_text("{")
     save_explanation(explanation, tmp_path / "texts", formats=("json", "md", "html"))
+    assert not killed.exists(), "What a killed command left behind is deleted."
     with pytest.raises(ImportError, match=r"hf_storyend\[plots\]"):
         save_explanation(explanation, tmp_path / "why", FORMATS)
     assert not (tmp_path / "why").exists()

@@ -128,6 +128,12 @@ def custom_generate_in_a_sub_folder(folder: Path) -> str:
     return "best/custom_generate/generate.py"
 
 
+def another_type_of_model(folder: Path) -> str:
+    """Without `trust_remote_code`, other classes of transformers would read the files, whatever the code says."""
+    edit(folder / "config.json", model_type="gpt2")
+    return "config.json: `model_type`"
+
+
 def unicode_names(folder: Path) -> str:
     """Looks like a file of ours: its o is Cyrillic."""
     (folder / "l\u043esses.py").write_text(FOREIGN)
@@ -155,6 +161,7 @@ ATTACKS = [
     adapter_without_a_base,
     list_of_classes,
     custom_generate_in_a_sub_folder,
+    another_type_of_model,
     unicode_names,
     compiled_code,
 ]
@@ -230,6 +237,7 @@ def test_what_was_compared_is_said(folder):
     assert check.settings == [
         "config.json: `auto_map`",
         "config.json: `custom_pipelines`",
+        "config.json: `model_type`",
         "tokenizer_config.json: `auto_map`",
     ]
 

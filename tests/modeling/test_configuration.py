@@ -96,3 +96,14 @@ def test_for_a_tokenizer(tokenizer):
     config = IncrementalEncoderConfig.for_tokenizer(tokenizer, hidden_size=9)
     assert (config.vocab_size, config.num_relations, config.max_triples) == (len(tokenizer), 5, 3)
     assert config.hidden_size == 9 and not config.copy
+
+
+def test_a_tokenizer_of_an_earlier_version_can_not_copy_or_point(tokenizer):
+    """It lacks what later versions save."""
+    tokenizer.num_copy_slots, tokenizer.tail_pointer = 4, True
+    assert IncrementalEncoderConfig.for_tokenizer(tokenizer).tail_pointer
+    del tokenizer.tail_pointer
+    config = IncrementalEncoderConfig.for_tokenizer(tokenizer)
+    assert config.copy and config.num_copy_slots == 4 and not config.tail_pointer
+    del tokenizer.num_copy_slots
+    assert not IncrementalEncoderConfig.for_tokenizer(tokenizer).copy

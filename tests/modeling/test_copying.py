@@ -202,6 +202,7 @@ def test_slots_can_count_as_the_unknown_word(copying):
     [
         (lambda b, c: b["copy_ids"].fill_(c.num_output_words), "`copy_ids` holds"),
         (lambda b, c: b.update(copy_ids=b["copy_ids"][:, :-1]), "`copy_ids` must have the shape"),
+        (lambda b, c: b.update(copy_ids=b["copy_ids"].repeat(1, 2, 1)), "`copy_ids` must have the shape"),
         (lambda b, c: b.update(copy_ids=b["copy_ids"].float()), "`copy_ids` must hold whole numbers"),
         (lambda b, c: b["labels"].fill_(c.num_output_words), "`labels` holds"),
         (lambda b, c: b["labels"].fill_(c.num_output_words - 1), "a slot that none of its `copy_ids` has"),

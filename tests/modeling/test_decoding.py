@@ -11,6 +11,7 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, GenerationConfig,
 import hf_storyend
 from hf_storyend.evaluation import EvaluateOptions, evaluate
 from hf_storyend.modeling.decoding import PRESETS, default_arguments, preset_arguments
+from hf_storyend.modeling.stop_strings import StopAtStrings
 from hf_storyend.options import DecodingPreset
 from hf_storyend.pretrained import EXAMPLE_STORIES
 
@@ -96,6 +97,15 @@ def test_evaluation_is_greedy_unless_told_otherwise(loaded, given, expected, tmp
 
 def test_commands_know_all_presets():
     assert get_args(DecodingPreset) == tuple(PRESETS)
+
+
+def test_a_string_that_was_there_before_the_last_word_stops_nothing(loaded):
+    """As in an ending that goes on from a prompt."""
+    _, tokenizer = loaded
+    words = tokenizer.convert_tokens_to_ids(["he", "was", "happy", "and", "she", "was"])
+    stop = StopAtStrings("was", tokenizer)
+    ends = [stop(torch.tensor([words[:length]]), None).item() for length in range(1, 7)]
+    assert ends == [False, True, False, False, False, True]
 
 
 @pytest.mark.parametrize("settings", [{}, {"num_beams": 2}])

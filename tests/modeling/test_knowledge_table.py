@@ -44,6 +44,13 @@ def test_tensors(table):
     assert torch.equal(KnowledgeTable().lookup(VOCABULARY).triple_mask, torch.zeros(7, 1, dtype=torch.long))
 
 
+@pytest.mark.parametrize("max_triples", [0, -1, 10**9, 2.0, True])
+def test_a_word_has_one_triple_at_least_and_not_very_many(max_triples):
+    assert KnowledgeTable(max_triples=1).max_triples == 1
+    with pytest.raises(ValueError, match="`max_triples` must be a whole number of at least 1 and at most"):
+        KnowledgeTable(max_triples=max_triples)
+
+
 def test_problems(table):
     triples = [("oven", "UsedFor", "cake"), ("oven", "Likes", "cake"), ("stove", "UsedFor", "pie"), ("oven",)]
     problems = table.problems_with(triples, VOCABULARY)

@@ -8,12 +8,17 @@ _SAFE = 'if kwargs.get("use_safetensors") %s False or kwargs.get("weights_only")
 _LOSS = "if labels is not None and context_outputs is not None and self.config.encoder_loss_weight %s 0:"
 _KNOWS = "return self.encoder_attentions[%d] if self.encoder_attentions and len(self.encoder_attentions) %s else None"
 
+_NO_TRIPLES = "return triple_ids, torch.zeros_like(triple_ids[..., %d], dtype=torch.bool)"
+_REAL = "real = (targets %s IGNORED).nonzero().squeeze(-1)"
+
 EQUIVALENT: dict[tuple[str, str], str] = {
     (_AUTO_MAP % (1, -1), _AUTO_MAP % (2, -1)): "the last part of a name is the same however often it is cut",
     (_AUTO_MAP % (1, -1), _AUTO_MAP % (1, 1)): "the last of two is the second",
     (_SAFE % ("is", "is"), _SAFE % ("==", "is")): "only for 0, with which safetensors are read all the same",
     (_SAFE % ("is", "is"), _SAFE % ("is", "==")): "the same",
     (_LOSS % ">", _LOSS % "!="): "the configuration refuses weights below 0",
+    (_REAL % "!=", _REAL % ">"): "labels are ids, from 0 on, or the number of ignored ones, which is below",
+    (_NO_TRIPLES % 0, _NO_TRIPLES % 1): "head, relation and tail have one shape",
     **{
         (_KNOWS % (number, "> 1"), _KNOWS % (number, changed)): "an encoder returns one attention or three"
         for number in (1, 2)

@@ -24,6 +24,7 @@ from hf_storyend.explanation import ExplainOptions
 from hf_storyend.explanation import options as explanation_options
 from hf_storyend.hub import options as hub_options
 from hf_storyend.hub.card import render_card
+from hf_storyend.knowledge.conceptnet import read_edges
 from hf_storyend.modeling import loading
 from hf_storyend.modeling.text_processing import join_words
 from hf_storyend.options import REQUIRED
@@ -42,7 +43,7 @@ def allocations(monkeypatch) -> list[int]:
     return asked
 
 
-@pytest.mark.parametrize("name", ["vocab_size", "hidden_size", "embedding_size"])
+@pytest.mark.parametrize("name", ["vocab_size", "hidden_size", "embedding_size", "num_relations"])
 def test_a_model_that_the_memory_can_not_hold(allocations, name):
     with pytest.raises(ValueError, match=rf"`{name}` 3,000,000.* would need [\d,.]+ GB of memory; 0\.1 GB are free"):
         IncrementalEncoderForEndingGeneration(IncrementalEncoderConfig(**{name: 3_000_000}))
@@ -51,8 +52,9 @@ def test_a_model_that_the_memory_can_not_hold(allocations, name):
 
 @pytest.mark.parametrize("name", ["vocab_size", "hidden_size", "embedding_size"])
 @pytest.mark.parametrize("subfolder", ["", "best"])
-def test_sizes_that_the_file_can_not_hold(model, tmp_path, name, subfolder):
+def test_sizes_that_the_file_can_not_hold(model, tmp_path, monkeypatch, name, subfolder):
     """The weights are few enough for the memory, and absent: transformers would make them up."""
+    monkeypatch.setattr(loading, "_available_memory", lambda: 2**50)
     model.save_pretrained(tmp_path / subfolder)
     save_file({"a": torch.zeros(100)}, tmp_path / subfolder / "model.safetensors", metadata={"format": "pt"})
     path = tmp_path / subfolder / "config.json"
@@ -84,20 +86,71 @@ def test_beams_that_the_memory_can_not_hold(model, tokenizer, allocations, where
         config = type(model.generation_config).from_dict(model.generation_config.to_dict())
         config.num_beams = 100_000
         settings = {"generation_config": config}
-    with pytest.raises(ValueError, match="`num_beams` 100,000 .* for 2 stories would need"):
+    with pytest.raises(ValueError, match="`num_beams` 100,000.* for 2 stories would need"):
         model.generate(**inputs, **settings)
 
 
 def test_endings_of_a_story_that_the_memory_can_not_hold(model, tokenizer, allocations):
     inputs = tokenizer([STORY], return_tensors="pt")
-    with pytest.raises(ValueError, match="`num_return_sequences` 1,000,000 for 1 stories would need"):
+    with pytest.raises(ValueError, match="`num_return_sequences` 1,000,000.* for 1 stories would need"):
         model.generate(**inputs, do_sample=True, num_return_sequences=1_000_000)
+
+
+@pytest.mark.parametrize("name", ["max_new_tokens", "max_length"])
+def test_beams_of_endings_that_the_memory_can_not_hold(model, tokenizer, allocations, name):
+    """Beam search takes the memory of the longest ending at once."""
+    inputs = tokenizer([STORY], return_tensors="pt")
+    with pytest.raises(ValueError, match=rf"`num_beams` 2, .*`{name}` 10,000,000.* would need"):
+        model.generate(**inputs, num_beams=2, **{name: 10_000_000})
+
+
+@pytest.mark.parametrize("in_config", [False, True])
+@pytest.mark.parametrize("name", ["length_penalty", "temperature", "top_p", "repetition_penalty"])
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_settings_of_generation_that_are_no_numbers(model, tokenizer, in_config, name, value):
+    inputs = tokenizer([STORY], return_tensors="pt")
+    given = {name: value}
+    if in_config:
+        given = {"generation_config": type(model.generation_config).from_dict({**model.generation_config.to_dict()})}
+        setattr(given["generation_config"], name, value)
+    with pytest.raises(ValueError, match=f"`{name}` must be a finite number; got {value}"):
+        model.generate(**inputs, num_beams=2, do_sample=True, **given)
+
+
+@pytest.mark.parametrize("name", ["num_beams", "num_return_sequences", "max_new_tokens"])
+@pytest.mark.parametrize("value", [0, -1, 2.5, True, "3"])
+def test_settings_of_generation_that_are_no_counts(model, tokenizer, name, value):
+    with pytest.raises(ValueError, match=f"`{name}` must be a whole number of at least 1; got {value!r}"):
+        model.generate(**tokenizer([STORY], return_tensors="pt"), **{name: value})
 
 
 def test_the_memory_of_this_machine_is_known():
     if not Path("/proc/meminfo").is_file():
         pytest.skip("Linux alone tells.")
     assert loading._available_memory() > 2**20
+
+
+@pytest.mark.parametrize(
+    ("folder", "limit", "usage"),
+    [
+        ("sys/fs/cgroup", "memory.max", "memory.current"),
+        ("sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
+    ],
+)
+def test_the_memory_of_a_container(tmp_path, monkeypatch, folder, limit, usage):
+    """What the machine has beyond it can't be had; what the container holds of files can be had again."""
+    monkeypatch.setattr(loading, "_ROOT", tmp_path)
+    assert loading._available_memory() is None
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc" / "meminfo").write_text("MemTotal: 64000000 kB\nMemAvailable: 60000000 kB\n")
+    assert loading._available_memory() == 60_000_000 * 1024
+    (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / folder / limit).write_text("5000000\n")
+    (tmp_path / folder / usage).write_text("4000000\n")
+    (tmp_path / folder / "memory.stat").write_text("anon 1\ntotal_inactive_file 7\ninactive_file 300000\n")
+    assert loading._available_memory() == 1_300_000
+    (tmp_path / folder / limit).write_text("max\n")
+    assert loading._available_memory() == 60_000_000 * 1024
 
 
 @pytest.mark.parametrize("content", [b"\n" * 10**7, b" \n" * 10**6, b"the 0.1 0.2\n" + b"\n" * 10**6])
@@ -114,6 +167,18 @@ def test_a_gzip_of_vectors_that_expands_out_of_all_proportion(tmp_path, monkeypa
     path.write_bytes(gzip.compress(b"the 0.1 0.2\n" * 10**5))
     with pytest.raises(ValueError, match="unpacks to more than"):
         load_word_vectors(path, {"the": 0})
+
+
+@pytest.mark.parametrize("content", [b"\n", b"/a/x\t/r/IsA\t/c/en/cake\t/c/en/food\t{}\n"])
+def test_a_gzip_of_edges_that_expands_out_of_all_proportion(tmp_path, monkeypatch, content):
+    monkeypatch.setattr("hf_storyend.knowledge.blocks._MAX_UNPACKED", 10**5)
+    path = tmp_path / "edges.csv.gz"
+    path.write_bytes(gzip.compress(b"/a/x\t/r/IsA\t/c/en/cake\t/c/en/food\t{}\n" + content * 10**6))
+    with pytest.raises(ValueError, match=r"edges\.csv\.gz unpacks to more than"):
+        list(read_edges([path]))
+    unpacked = tmp_path / "edges.csv"
+    unpacked.write_bytes(gzip.decompress(path.read_bytes())[: 2 * 10**5])
+    assert list(read_edges([unpacked]))
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import logging
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,9 @@ from hypothesis import strategies as st
 
 from hf_storyend import IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
 from hf_storyend.cli import main, printing
+from hf_storyend.data.text_files import stream_lines
+from hf_storyend.knowledge.conceptnet import read_edges
+from hf_storyend.knowledge.edges import ReadReport
 from hf_storyend.terminal import printable, printable_json, printable_logs
 from hf_storyend.training import run_as_program
 
@@ -84,6 +88,42 @@ def test_logs_of_all_libraries(name, caplog):
     with printable_logs():
         logging.getLogger(name).warning("a story: %s", EVIL)
     assert f"a story: {SHOWN}" in caplog.messages
+
+
+def test_tracebacks_in_logs_and_warnings(capsys):
+    """The demo logs errors of its server with what a visitor wrote in them."""
+    handler = logging.StreamHandler()
+    logger = logging.getLogger("another.library")
+    logger.addHandler(handler)
+    with printable_logs():
+        try:
+            raise RuntimeError(EVIL)
+        except RuntimeError:
+            logger.exception("It failed.")
+        # What Python prints of a warning; pytest collects them instead.
+        warned = warnings.formatwarning(UserWarning(EVIL), UserWarning, "file.py", 1)
+    logger.removeHandler(handler)
+    err = capsys.readouterr().err
+    assert f"RuntimeError: {SHOWN}" in err and not DANGEROUS.search(err)
+    assert f"UserWarning: {SHOWN}" in warned and not DANGEROUS.search(warned)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda path: list(stream_lines(path)),
+        lambda path: list(read_edges([path], report=ReadReport())),
+    ],
+    ids=["word vectors", "ConceptNet"],
+)
+def test_the_progress_bar_of_a_file(tmp_path, capsys, monkeypatch, read):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    path = tmp_path / "file\x1b[2J.txt"
+    path.write_text("/a/x\t/r/IsA\t/c/en/cake\t/c/en/food\t{}\n")
+    read(path)
+    err = capsys.readouterr().err
+    # The bar itself moves the cursor up and to the left.
+    assert r"file\x1b[2J.txt" in err and not DANGEROUS.search(err.replace("\r", "").replace("\x1b[A", ""))
 
 
 @pytest.mark.parametrize("error", [ValueError, RuntimeError])

@@ -79,7 +79,7 @@ def test_other_evaluations(begun, change):
 )
 def test_what_may_change_is_said_aloud(begun, caplog, change, said):
     resume(begun, **change)
-    assert said in caplog.text
+    assert said in caplog.text and {record.levelname for record in caplog.records} == {"WARNING"}
 
 
 def edit_identity(begun: Path, edit) -> None:
@@ -97,6 +97,7 @@ def test_another_number_of_processes_is_said_aloud(begun, caplog):
     edit_identity(begun, lambda identity: identity["changeable"].update({"number of processes": 2}))
     resume(begun)
     assert "another `number of processes` (2 before, 1 now)" in caplog.text
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
 
 
 def test_a_checkpoint_of_version_0_1_says_what_it_does_not_tell(begun, caplog):

@@ -41,6 +41,17 @@ def test_only_the_newest_are_kept(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["checkpoint-10", "checkpoint-100"]
 
 
+def test_a_checkpoint_that_somebody_moved_to_another_disk_is_not_deleted_there(tmp_path):
+    (tmp_path / "run").mkdir()
+    for step in (1, 2):
+        save_checkpoint(tmp_path / "run", checkpoint(step), keep=2)
+    (tmp_path / "run" / "checkpoint-1").rename(tmp_path / "checkpoint-1")
+    (tmp_path / "run" / "checkpoint-1").symlink_to(tmp_path / "checkpoint-1")
+    save_checkpoint(tmp_path / "run", checkpoint(3), keep=2)
+    assert sorted(os.listdir(tmp_path / "run")) == ["checkpoint-2", "checkpoint-3"]
+    verify_checkpoint(tmp_path / "checkpoint-1")
+
+
 @pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "state.json", "manifest.json"])
 @pytest.mark.parametrize("damage", ["flip", "cut", "remove", "empty"])
 def test_damage_is_detected_and_the_previous_checkpoint_used(tmp_path, caplog, name, damage):

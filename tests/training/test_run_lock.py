@@ -47,6 +47,16 @@ def test_a_run_that_can_not_start_gives_the_lock_back(prepared, tmp_path):
         pass
 
 
+def test_a_link_in_place_of_the_lock_is_refused(prepared, tmp_path):
+    """Some versions of filelock would empty the file that it leads to."""
+    (tmp_path / "run").mkdir()
+    (tmp_path / "thesis.tex").write_text("years of work")
+    (tmp_path / "run" / ".run.lock").symlink_to(tmp_path / "thesis.tex")
+    with pytest.raises(ValueError, match=r"\.run\.lock is a link, which no run makes: delete it"):
+        TrainingRun(small_options(prepared, tmp_path / "run"))
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
 def test_a_run_that_was_killed_at_its_start_can_start_again(prepared, tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / ".run.lock").touch()
