@@ -58,7 +58,7 @@ def test_the_pipeline_writes_for_readers_unless_told_otherwise(loaded):
     assert write(STORY, **three)[0]["ending"] == written(loaded, **three)
     assert hf_storyend.explain(model, tokenizer, STORY).ending == written(loaded, **READERS)
     assert len(write(STORY, do_sample=True, num_return_sequences=9)) == 9
-    with pytest.raises(ValueError, match="`decoding` must be one of readers, paper; got 'magic'"):
+    with pytest.raises(ValueError, match="`decoding` must be one of readers, paper, sampling; got 'magic'"):
         write(STORY, decoding="magic")
 
 
