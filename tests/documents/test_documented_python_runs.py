@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from documents.markdown_code import DOCUMENTS, ROOT, Block, blocks_of
+from documents.markdown_code import DOCUMENTS, ROOT, TUTORIALS, Block, blocks_of
 from documents.shells import Printed
 from documents.test_documented_commands_run import assert_alike
 from hub.hub_server import Blob, Repo
@@ -39,7 +39,7 @@ BEFORE = {
     "docs/annotation.md": [SCORED_STUDY],
 }
 TEMPLATE = "hub_cards/template.md"
-NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS if path != ROOT / TEMPLATE]
+NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS if path not in {ROOT / TEMPLATE, *TUTORIALS}]
 CARDS = [name for name in NAMES if "# How to use" in (ROOT / name).read_text(encoding="utf-8")]
 RUN_ALONE = [name for name in NAMES if python_of(name) and name not in {*HOW_TO_PIECES, *CARDS}]
 
