@@ -13,6 +13,7 @@ from huggingface_hub import EvalResult, EvalResultEntry, ModelCardData, eval_res
 from huggingface_hub.utils import yaml_dump
 
 from .ablation_results import Ablations
+from .gender_swap_result import GenderSwap
 
 METRIC_TITLES = {
     "perplexity": "Perplexity, full softmax",
@@ -67,6 +68,7 @@ class Evaluation:
         constant_ending: Ending of the constant baseline.
         num_stories: Number of stories.
         ablations: Perplexity without parts of the input or of the model.
+        gender_swap: What changes if `he` and `she` change places in stories.
     """
 
     metrics: dict[str, float]
@@ -78,6 +80,7 @@ class Evaluation:
     constant_ending: str | None = None
     num_stories: int = 0
     ablations: Ablations | None = None
+    gender_swap: GenderSwap | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return all but the endings, ready for JSON."""
@@ -90,6 +93,7 @@ class Evaluation:
             "signatures": self.signatures,
             "constant_ending": self.constant_ending,
             "ablations": None if self.ablations is None else self.ablations.to_dict(),
+            "gender_swap": None if self.gender_swap is None else self.gender_swap.to_dict(),
         }
 
     def to_json(self) -> str:
@@ -117,6 +121,8 @@ def compare_in_table(evaluations: Mapping[str, Evaluation]) -> str:
         lines += _significance_table(name, evaluation)
         if evaluation.ablations is not None:
             lines += ["", evaluation.ablations.to_markdown()]
+        if evaluation.gender_swap is not None:
+            lines += ["", evaluation.gender_swap.to_markdown()]
     return "\n".join([*lines, "", *_notes(first), ""])
 
 
