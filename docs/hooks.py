@@ -83,8 +83,9 @@ def _lazy_exports(init: Path) -> dict[str, str]:
 
 
 def _plain_exports(init: Path) -> dict[str, str]:
-    nodes = ast.parse(init.read_text(encoding="utf-8")).body
-    imports = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+    """Return the module of each name that a package imports from its own modules."""
+    nodes = ast.walk(ast.parse(init.read_text(encoding="utf-8")))
+    imports = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module]
     return {alias.name: f".{node.module}" for node in imports for alias in node.names}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ..demo.options import DemoOptions
@@ -172,7 +173,8 @@ def demo(options: DemoOptions) -> None:
 
     if options.space_dir is not None:
         write_space(options.space_dir, options.models)
-        print_line(f"Written. To push it: hf upload OWNER/NAME {options.space_dir} --repo-type space")
+        name = Path(options.space_dir).resolve().name
+        print_line(f"Written. To push it: hf upload {name} {options.space_dir} --repo-type space")
         return
     page, address = launch_demo(
         options.models,

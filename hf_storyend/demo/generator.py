@@ -35,11 +35,11 @@ class GeneratedEndings:
 
     Args:
         endings: An explanation of each ending.
-        without_triples: First ending without the visitor's triples; None if there are no such triples.
+        without_triples: The first ending without the visitor's triples; None if there are no such triples.
     """
 
     endings: tuple[Explanation, ...]
-    without_triples: str | None = None
+    without_triples: Explanation | None = None
 
 
 class EndingGenerator:
@@ -59,6 +59,19 @@ class EndingGenerator:
         """Names of the systems to choose among; the first one is the default."""
         return self._models.names
 
+    @property
+    def paths(self) -> list[str]:
+        """Model directory or Hub name of each system."""
+        return self._models.paths
+
+    def relations(self, system: str) -> list[str]:
+        """Return the relations that triples for a system can have; none if it reads no triples."""
+        loaded = self._models.get(system)
+        if not reads_triples(loaded.model):
+            return []
+        # `dbpedia/genre` and the like are not for people to choose.
+        return sorted(name for name in loaded.tokenizer.knowledge.relations if "/" not in name)
+
     def _generate(self, request: EndingRequest) -> GeneratedEndings:
         loaded = self._models.get(request.system)
         plain = tokenize_story(loaded.model, loaded.tokenizer, request.sentences)
@@ -70,8 +83,7 @@ class EndingGenerator:
         if not request.triples:
             return GeneratedEndings(tuple(endings))
         ids = _generate_ids(loaded.model, plain, request)[0]
-        text = loaded.tokenizer.decode(ids, skip_special_tokens=True, context=plain.sentences)
-        return GeneratedEndings(tuple(endings), str(text))
+        return GeneratedEndings(tuple(endings), explain_ending(loaded.model, loaded.tokenizer, plain, ids))
 
 
 def _generate_ids(
@@ -88,7 +100,8 @@ def _generate_arguments(request: EndingRequest) -> dict[str, Any]:
     num_endings = int(request.num_endings)
     arguments: dict[str, Any] = {"num_return_sequences": num_endings, "do_sample": False, "num_beams": 1}
     if request.decoding == "sampling":
-        return {**arguments, "do_sample": True, "top_k": 0, "temperature": float(request.temperature)}
+        sampling = {"temperature": float(request.temperature), "top_p": float(request.top_p)}
+        return {**arguments, "do_sample": True, "top_k": int(request.top_k), **sampling}
     if request.decoding == "beam_search":
         return {**arguments, **PRESETS["readers"]}
     return arguments
@@ -142,6 +155,11 @@ class ModelCache:
     def names(self) -> list[str]:
         """Names of the models, in the order they were given."""
         return list(self._models)
+
+    @property
+    def paths(self) -> list[str]:
+        """Directories or Hub names, in the order they were given."""
+        return list(self._models.values())
 
     def get(self, name: str) -> LoadedModel:
         """Return the model of that name."""

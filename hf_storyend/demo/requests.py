@@ -14,6 +14,7 @@ Decoding = Literal["greedy", "beam_search", "sampling"]
 DECODINGS: tuple[Decoding, ...] = get_args(Decoding)
 MAX_TRIPLES, MAX_TRIPLE_CHARACTERS, MAX_ENDINGS = 50, 4000, 8
 MIN_TEMPERATURE, MAX_TEMPERATURE, MAX_SEED = 0.1, 2.0, 2**31 - 1
+MIN_TOP_P, MAX_TOP_K = 0.05, 200
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class EndingRequest:
         triples: Knowledge for this story only.
         decoding: `greedy`, `beam_search` (the preset `readers`) or `sampling`.
         num_endings: Number of endings; 1 with greedy decoding.
-        temperature, seed: Settings of sampling.
+        temperature, seed, top_p, top_k: Settings of sampling, as in `generate()`; a `top_k` of 0 takes all words.
         limits: Longest story that is taken.
     """
 
@@ -54,6 +55,8 @@ class EndingRequest:
     temperature: float = 0.7
     seed: int = 1
     limits: StoryLimits = DEFAULT_LIMITS
+    top_p: float = 1.0
+    top_k: int = 0
 
     def __post_init__(self) -> None:
         if not self.sentences:
@@ -67,9 +70,9 @@ class EndingRequest:
         if self.decoding == "greedy" and self.num_endings != 1:
             raise ValueError(f"Greedy decoding gives one ending, not {self.num_endings}: choose another decoding.")
         _check_whole_number("The seed", self.seed, 0, MAX_SEED)
-        if not _is_number(self.temperature) or not MIN_TEMPERATURE <= self.temperature <= MAX_TEMPERATURE:
-            allowed = f"a number from {MIN_TEMPERATURE} to {MAX_TEMPERATURE}"
-            raise ValueError(f"The temperature must be {allowed}; got {_quote(self.temperature)}.")
+        _check_whole_number("Top-k", self.top_k, 0, MAX_TOP_K)
+        _check_number("The temperature", self.temperature, MIN_TEMPERATURE, MAX_TEMPERATURE)
+        _check_number("Top-p", self.top_p, MIN_TOP_P, 1.0)
 
 
 def parse_story(text: Any, limits: StoryLimits = DEFAULT_LIMITS) -> tuple[str, ...]:
@@ -112,6 +115,11 @@ def _check_text(name: str, text: Any, max_characters: int, remedy: str) -> str:
 def _check_whole_number(name: str, value: Any, minimum: int, maximum: int) -> None:
     if not _is_number(value) or value != int(value) or not minimum <= value <= maximum:
         raise ValueError(f"{name} must be a whole number from {minimum} to {maximum}; got {_quote(value)}.")
+
+
+def _check_number(name: str, value: Any, minimum: float, maximum: float) -> None:
+    if not _is_number(value) or not minimum <= value <= maximum:
+        raise ValueError(f"{name} must be a number from {minimum} to {maximum}; got {_quote(value)}.")
 
 
 def _is_number(value: Any) -> bool:

@@ -312,6 +312,12 @@ class Explanation:
 
         return explanation_html(self)
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the ending with its words coloured by source, sources and effects."""
+        from .snippet import explanation_snippet
+
+        return explanation_snippet(self)
+
     def draw_sources(self, path: str | Path) -> None:
         """Draw what each word came from as stacked bars; the file's suffix gives the format."""
         from .figures import draw_sources
