@@ -1,6 +1,6 @@
 """Run examples/quickstart.ipynb from top to bottom and store it with its outputs.
 
-    pip install nbclient ipykernel && python .ci/notebook.py
+pip install nbclient ipykernel && python .ci/notebook.py
 """
 
 from __future__ import annotations

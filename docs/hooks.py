@@ -9,9 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import griffe
-from mkdocs.structure.files import File, Files
-
 ROOT = Path(__file__).resolve().parent.parent
 # Pages of the site by where they lie in the repository.
 OUTSIDE = {
@@ -26,15 +23,17 @@ _CODE = re.compile(r"(^ *```.*?^ *```$|`[^`\n]+`)", re.DOTALL | re.MULTILINE)
 _METADATA = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 
 
-def on_files(files: Files, config: Any, **_: Any) -> Files:
+def on_files(files: Any, config: Any, **_: Any) -> Any:
     """Add the pages that lie outside docs/, without their metadata, and those of the API reference."""
+    from mkdocs.structure.files import File
+
     pages = {page: _METADATA.sub("", (ROOT / path).read_text(encoding="utf-8")) for path, page in OUTSIDE.items()}
     for page, text in (pages | reference_pages()).items():
         files.append(File.generated(config, page, content=text))
     return files
 
 
-def on_page_markdown(markdown: str, page: Any, files: Files, **_: Any) -> str:
+def on_page_markdown(markdown: str, page: Any, files: Any, **_: Any) -> str:
     """Rewrite relative links to pages of the site; what is a file of the repository only becomes its name."""
     parts = _CODE.split(markdown)
     # Every second part is code.
@@ -42,7 +41,7 @@ def on_page_markdown(markdown: str, page: Any, files: Files, **_: Any) -> str:
     return "".join(parts)
 
 
-def _rewritten(match: re.Match[str], page: str, files: Files) -> str:
+def _rewritten(match: re.Match[str], page: str, files: Any) -> str:
     path, sharp, anchor = match["target"].partition("#")
     if not path or re.match(r"[a-z]+:", path):
         return match[0]
@@ -87,28 +86,3 @@ def _plain_exports(init: Path) -> dict[str, str]:
     nodes = ast.walk(ast.parse(init.read_text(encoding="utf-8")))
     imports = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module]
     return {alias.name: f".{node.module}" for node in imports for alias in node.names}
-
-
-class OptionHelp(griffe.Extension):
-    """Makes the help of an option, the second argument of `option`, the docstring of its field."""
-
-    def on_attribute_instance(self, *, node: Any, attr: griffe.Attribute, **_: Any) -> None:
-        """Read the help from the syntax tree; a call of `option` says no more than that."""
-        value = getattr(node, "value", None)
-        if not isinstance(value, ast.Call) or getattr(value.func, "id", "") != "option" or len(value.args) < 2:
-            return
-        attr.docstring = griffe.Docstring(_text(value.args[1], attr), parent=attr)
-        attr.value = ast.unparse(value.args[0])
-
-
-def _text(node: ast.AST, attr: griffe.Attribute) -> str:
-    """Return the text of an expression: a string, constants of the module, or these put together."""
-    if isinstance(node, ast.Constant):
-        return str(node.value)
-    if isinstance(node, ast.JoinedStr | ast.BinOp):
-        return "".join(_text(part, attr) for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr))
-    if isinstance(node, ast.FormattedValue):
-        return _text(node.value, attr)
-    if isinstance(node, ast.Name) and node.id in attr.module.members and attr.module[node.id].is_attribute:
-        return _text(ast.parse(str(attr.module[node.id].value), mode="eval").body, attr)
-    return ast.unparse(node)
