@@ -57,7 +57,8 @@ def _rewritten(match: re.Match[str], page: str, files: Any) -> str:
 
 def reference_pages() -> dict[str, str]:
     """Return a page for every package with public names, in the order of the package's own list."""
-    packages = {path.parent.name: _lazy_exports(path) for path in sorted(ROOT.glob("hf_storyend/*/__init__.py"))}
+    inits = sorted(ROOT.glob("hf_storyend/*/__init__.py"))
+    packages = {path.parent.name: _lazy_exports(path) or _own_functions(path) for path in inits}
     packages = {f"hf_storyend.{name}": exports for name, exports in packages.items() if exports}
     own = ("default_model", "generate", "load", "pipeline", "register")
     packages["hf_storyend"] = dict.fromkeys(own, ".pretrained")
@@ -79,6 +80,12 @@ def _lazy_exports(init: Path) -> dict[str, str]:
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "lazy_exports":
             return ast.literal_eval(node.args[1])
     return {}
+
+
+def _own_functions(init: Path) -> dict[str, str]:
+    """Return the public functions that a package defines itself, in no module of its."""
+    nodes = ast.parse(init.read_text(encoding="utf-8")).body
+    return {node.name: "" for node in nodes if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")}
 
 
 def _plain_exports(init: Path) -> dict[str, str]:
