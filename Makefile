@@ -11,7 +11,7 @@ OLDEST := .venv-oldest
 CORE_TESTS := $(addprefix tests/,modeling data knowledge test_systems.py training/test_checkpoints.py \
 	training/test_run.py)
 
-.PHONY: help demo test test-slow test-browser coverage mutants test-oldest fuzz lint types bench clean
+.PHONY: help demo docs test test-slow test-browser coverage mutants test-oldest fuzz lint types bench clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
@@ -28,6 +28,9 @@ test-slow: $(VENV)/.test  ## Run the tests that take minutes
 
 test-browser: $(VENV)/.test  ## Run the tests of pages in a headless Chromium (apt-get install chromium chromium-driver)
 	$(BIN)/python -m pytest -m browser
+
+docs: $(VENV)/.docs  ## Build the documentation site into site/; a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 coverage: $(VENV)/.test  ## Measure the coverage of the tests (a quarter of an hour)
 	$(BIN)/coverage erase
@@ -56,7 +59,7 @@ bench: $(VENV)/.test  ## Measure the speed of training, generation and data load
 	$(BIN)/python benchmarks/run_all.py --output bench_results
 
 clean:  ## Remove the virtual environment and caches
-	rm -rf $(VENV) $(OLDEST) build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) build dist site *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 ...")'
@@ -77,6 +80,11 @@ $(VENV)/.test: setup.py pyproject.toml constraints.txt requirements-test.lock | 
 	$(BIN)/python -m pip install -q --require-hashes --no-deps -r requirements-test.lock
 	$(BIN)/python -m pip install -q --no-build-isolation -c constraints.txt -e '.[test]'
 	touch $@ $(VENV)/.demo
+
+# The site reads the code without running it: nothing of the package's own dependencies is needed.
+$(VENV)/.docs: requirements-docs.lock | $(BIN)/python
+	$(BIN)/python -m pip install -q --require-hashes --no-deps -r requirements-docs.lock
+	touch $@
 
 $(OLDEST)/.done: setup.py pyproject.toml .ci/oldest.txt
 	$(PYTHON) -m venv $(OLDEST)

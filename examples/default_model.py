@@ -17,9 +17,12 @@ import yaml
 from hf_storyend import IncrementalEncoderForEndingGeneration, StoryEndingPipeline
 from hf_storyend.data import PrepareOptions, prepare
 from hf_storyend.data.embedded import embedded_stories
+from hf_storyend.data.sources import data_sources
 from hf_storyend.evaluation import EvaluateOptions, evaluate
+from hf_storyend.evaluation.notes import NOTES, read_notes
 from hf_storyend.half_precision import save_half_precision
-from hf_storyend.hub import render_card_of
+from hf_storyend.hub import render_card
+from hf_storyend.hub.card import DEFAULT_MODEL
 from hf_storyend.modeling import IncrementalEncoderTokenizer
 from hf_storyend.training import TrainingOptions, TrainingRun, run_as_program
 from hf_storyend.training.outputs import save_model
@@ -66,38 +69,46 @@ def train_all(recipe: dict, data_dir: Path, output_dir: Path) -> list[Path]:
     return models
 
 
-def describe_runs(recipe: dict, output_dir: Path) -> str:
-    """Describe all runs for the model card, whose table covers only the last one."""
-    num_updates, num_epochs, num_seconds = [], 0.0, 0.0
+def measured_runs(recipe: dict, output_dir: Path) -> list[dict[str, float]]:
+    """Return updates, epochs and minutes of each run, up to the checkpoint that the next one starts from."""
+    runs = []
     for number, run in enumerate(recipe["runs"], start=1):
         lines = (output_dir / f"run_{number}" / "train_log.jsonl").read_text(encoding="utf-8").splitlines()
         entries = [json.loads(line) for line in lines]
         # The log may go on for some updates after the checkpoint.
         num_steps = run.get("stop_after") or entries[-1]["step"]
         last = [entry for entry in entries if entry["step"] <= num_steps][-1]
-        num_updates.append(f"{last['step']:,}")
-        num_epochs += last["epoch"]
-        num_seconds += last["elapsed"]
+        runs.append({"updates": last["step"], "epochs": last["epoch"], "minutes": round(last["elapsed"] / 60, 1)})
+    return runs
+
+
+def describe_runs(runs: list[dict[str, float]]) -> str:
+    """Describe all runs for the model card, whose table covers only the last one."""
+    num_updates = ", ".join(f"{run['updates']:,}" for run in runs)
+    num_epochs, num_minutes = (sum(run[name] for run in runs) for name in ("epochs", "minutes"))
     return (
-        f"The table is about the last of {len(num_updates)} runs, each of which started from the one before\n"
-        "(`examples/default_model.yaml` in the source of `hf_storyend`). Their updates: "
-        f"{', '.join(num_updates)};\n{num_epochs:.1f} epochs and {num_seconds / 3600:.1f} hours in all.\n"
+        f"The table is about the last of {len(runs)} runs, each of which started from the one before\n"
+        f"(`examples/default_model.yaml` in the source of `hf_storyend`). Their updates: {num_updates};\n"
+        f"{num_epochs:.1f} epochs and {num_minutes / 60:.1f} hours in all.\n"
     )
 
 
 def measure(model: Path, data_dir: Path, cloze: str | None, last_run: Path) -> dict[str, float]:
-    """Evaluate on validation and test stories; the card's numbers go to the last run. Returns the test metrics."""
-    stories = {"model": str(model), "data_dir": str(data_dir)}
-    validation = evaluate(EvaluateOptions(**stories, split="validation", bootstrap_samples=0))
-    facts = json.loads((last_run / "metrics.json").read_text(encoding="utf-8"))["run"]
-    measured = {"run": facts, "validation": validation.metrics}
-    (last_run / "metrics.json").write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
-    names = {"name": "default model", "dataset_id": "rocstories"}
-    return evaluate(EvaluateOptions(**stories, cloze=cloze, ablations=True, output_dir=str(last_run), **names)).metrics
+    """Evaluate on validation and test stories; the model's directory notes both. Returns the test metrics."""
+    stories = {"model": str(model), "data_dir": str(data_dir), "name": "default model"}
+    validation = {"split": "validation", "bootstrap_samples": 0, "output_dir": str(last_run / "validation")}
+    evaluate(EvaluateOptions(**stories, **validation))
+    test = {"cloze": cloze, "ablations": True, "gender_swap": True, "output_dir": str(last_run / "test")}
+    return evaluate(EvaluateOptions(**stories, **test)).metrics
 
 
-def write_card(model: Path, last_run: Path, runs: str) -> None:
+def write_card(model: Path, last_run: Path, data_dir: Path, runs: list[dict[str, float]]) -> None:
     """Write the model card, with the endings of the first embedded stories."""
+    facts = json.loads((last_run / "metrics.json").read_text(encoding="utf-8"))["run"]
+    facts |= {"sources": data_sources(data_dir), "earlier_runs": runs[:-1]}
+    card = render_card(facts["system"], facts, None, read_notes(model), DEFAULT_MODEL)
+    # It is part of the package, which has the card and needs no notes to make one.
+    (model / NOTES).unlink()
     stories = embedded_stories()[:NUM_SHOWN]
     pipeline = StoryEndingPipeline(
         model=IncrementalEncoderForEndingGeneration.from_pretrained(model),
@@ -109,8 +120,8 @@ def write_card(model: Path, last_run: Path, runs: str) -> None:
     endings = "\n".join(("| story | ending |", "| --- | --- |", *rows))
     intro = f"The first {NUM_SHOWN} stories that come with `hf_storyend`, which it was not trained on."
     text = f"## {NUM_SHOWN} endings, not picked\n\n{intro}\n\n{endings}\n\n## Limitations"
-    card = render_card_of(last_run).replace("## Limitations", text)
-    card = card.replace("## Knowledge and sources", f"{runs}\n## Knowledge and sources")
+    card = card.replace("## Limitations", text)
+    card = card.replace("## Knowledge and sources", f"{describe_runs(runs)}\n## Knowledge and sources")
     (model / "README.md").write_text(card, encoding="utf-8")
 
 
@@ -126,14 +137,13 @@ def main() -> None:
     recipe = yaml.safe_load(arguments.recipe.read_text(encoding="utf-8"))
 
     output_dir = arguments.output_dir
-    # The model card names the data after this directory.
     data_dir, model = (output_dir / name for name in (Path(arguments.stories).stem, "model"))
     sources = {"stories": arguments.stories, "conceptnet": tuple(arguments.conceptnet), "glove": arguments.glove}
     prepare(PrepareOptions(output_dir=str(data_dir), **sources, **recipe["prepare"]))
     runs = train_all(recipe, data_dir, output_dir)
     save_half_precision(runs[-1], model)
     metrics = measure(model, data_dir, arguments.cloze, runs[-1])
-    write_card(model, runs[-1], describe_runs(recipe, output_dir))
+    write_card(model, runs[-1], data_dir, measured_runs(recipe, output_dir))
     print(json.dumps(metrics, indent=1))
 
 

@@ -33,6 +33,7 @@ ALLOWED = {
     "comparison": {"evaluation", "training"},
     "demo": {"explanation", "hub", "modeling"},
     "generation": {"data", "modeling"},
+    "ranking": {"modeling"},
     # Nothing imports the command line.
     "cli": {
         *(

@@ -124,6 +124,10 @@ def test_load_is_model_and_tokenizer(model, tokenizer, tmp_path):
 def test_a_model_is_a_directory_a_hub_name_or_the_packages_own(tmp_path):
     from hf_storyend.pretrained import find_model
 
-    assert find_model(tmp_path) == str(tmp_path)
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text("{}")
+    assert find_model(tmp_path / "model") == str(tmp_path / "model")
+    with pytest.raises(ValueError, match=r"has no config\.json\. Is it one of .*model\?"):
+        find_model(tmp_path)
     assert find_model("me/ie-msa-ca") == "me/ie-msa-ca"
     assert find_model(None) == hf_storyend.default_model()

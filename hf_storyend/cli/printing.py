@@ -18,6 +18,8 @@ from ..explanation.wording import align_words, effect_text, pointed_sources, sou
 from ..terminal import printable, printable_json
 
 _COLORS: dict[SourceKind, str | None] = {"vocabulary": None, "story": "green", "knowledge": "cyan"}
+# What the colours mean; where there are none, the lines below an ending say it all.
+_KEY = " · ".join(f"[{color}]{kind}[/]" if color else kind for kind, color in _COLORS.items())
 # Sources that are worth a word: their lowest share, and how many.
 _MIN_SHARE, _MAX_SOURCES = 0.1, 3
 
@@ -69,7 +71,11 @@ def print_lines(text: str) -> None:
 
 
 def print_endings(story: str, endings: list[dict[str, Any]], notes: Sequence[str] = ()) -> None:
-    """Print a story, its endings, each with its score, what its words came from and effects of triples, and notes."""
+    """
+    Print a story, its endings, each with its score, what its words came from and effects of triples, and notes.
+
+    On a terminal, words are coloured by source, unless NO_COLOR is set.
+    """
     console = Console(highlight=False, emoji=False)
     console.print(_literal(story), style="dim", soft_wrap=True)
     for ending in endings:
@@ -78,6 +84,8 @@ def print_endings(story: str, endings: list[dict[str, Any]], notes: Sequence[str
         console.print(f"  [bold]{_colored_ending(ending['ending'], words)}[/]  {score}", soft_wrap=True)
         for line in (*_source_lines(words), *_effect_lines(ending)):
             console.print(f"      {line}", soft_wrap=True)
+    if console.color_system is not None and not console.no_color:
+        console.print(f"      [dim]words from:[/] {_KEY}", soft_wrap=True)
     for note in notes:
         console.print(f"  [yellow]{_literal(note)}[/]", soft_wrap=True)
     console.print()

@@ -326,7 +326,8 @@ def demo(options: DemoOptions) -> None:
 
     if options.space_dir is not None:
         write_space(options.space_dir, options.models)
-        print_line(f"Written. To push it: hf upload OWNER/NAME {options.space_dir} --repo-type space")
+        name = Path(options.space_dir).resolve().name
+        print_line(f"Written. To push it: hf upload {name} {options.space_dir} --repo-type space")
         return
     page, address = launch_demo(
         options.models,

@@ -12,11 +12,12 @@ from typing import Any
 from transformers.utils.logging import disable_progress_bar
 
 from ..pretrained import use_threads_of_one_story
+from .documents import document_routes
 from .generator import EndingGenerator
 from .handlers import DemoHandlers, import_gradio
 from .limits import CACHE_SECONDS, MAX_QUEUE, LimitRequests, RecentSessions, max_body_bytes
 from .options import DEFAULT_LIMITS, StoryLimits
-from .rendering import clues_html, ignore_missing_glyphs
+from .rendering import READING, clues_html, ignore_missing_glyphs
 from .requests import (
     MAX_ENDINGS,
     MAX_SEED,
@@ -35,17 +36,58 @@ EXAMPLES = (
     "They came home with bags full of candy.",
     "Sara forgot her umbrella at home. On the way to work it began to rain. A stranger shared his umbrella with her. "
     "They talked all the way to the station.",
+    "Omar wanted to buy a bike. He washed cars all summer. He put every dollar into a jar. In September the jar was "
+    "full.",
+    "Nina had a big test in math. She studied every night for two weeks. Her hands were shaking when she turned the "
+    "page. The teacher gave the tests back on Friday.",
+    "Ben found a stray dog behind the school. It was hungry and cold. He took it home and gave it some food. His "
+    "mother came into the kitchen.",
+    "The family went camping in the woods. They put up the tent and lit a fire. At night they heard a strange noise. "
+    "A bear stood in front of the tent.",
+    "Kate was the new girl in class. Nobody talked to her at lunch. She drew a picture in her notebook. Another girl "
+    "sat down beside her.",
+    "Leo's car broke down on the highway. His phone had no battery. He waited by the road for an hour. At last a "
+    "truck stopped.",
+    "Grandma baked cookies for the school fair. The boys smelled them in the hall. They crept into the kitchen. When "
+    "she came back the plate was empty.",
+)
+# Stories with a triple that changes the ending of the package's model; tests/demo/test_default_model.py tries them.
+TRIPLE_EXAMPLES = (
+    (
+        "The children went to the lake. They brought a small boat. The wind was strong.",
+        "boat, CapableOf, sink",
+    ),
+    (
+        "Mei put a cake in the oven. She fell asleep. The smoke alarm woke her up.",
+        "cake, ReceivesAction, burn",
+    ),
+    (
+        "Tom rode his bike down the hill. He did not see the big stone. He flew through the air.",
+        "stone, Causes, fall",
+    ),
+    (
+        "Sara bought a lottery ticket. She forgot about it for a week. Then she saw the numbers on television.",
+        "ticket, UsedFor, win",
+    ),
+    (
+        "Kate carried a tray of glasses. The floor was wet. She walked too fast.",
+        "floor, Causes, slip",
+    ),
 )
 _TITLE = "Story endings, and why"
+_PAPER = "https://arxiv.org/abs/1808.10113"
 _HEADER = f"""<h1>{_TITLE}</h1>
 <p>Write the beginning of a story. The model ends it, and shows what each word came from.
-<span class="keys"><kbd>Ctrl</kbd>+<kbd>Enter</kbd> generates.</span></p>"""
+<span class="keys"><kbd>Ctrl</kbd>+<kbd>Enter</kbd> generates.</span></p>
+<p class="reading">{READING}</p>
+<p class="links"><a href="{_PAPER}" target="_blank" rel="noopener">Paper</a> ·
+<a href="code" target="_blank">Code</a> · <a href="card" target="_blank">Model card</a></p>"""
 _DECODING_INFO = (
     "Greedy: the most likely word each time. Beam search: the most likely endings. Sampling: random endings."
 )
 _TRIPLES_INFO = (
-    "Knowledge for this story only, one triple a line: head, relation, tail. The head must be a word of the story; "
-    "relations are those of ConceptNet, such as AtLocation, Causes, HasProperty, IsA, UsedFor."
+    "Knowledge for this story only, one triple a line: head, relation, tail. The head must be a word of the story, "
+    "the tail is what becomes likelier."
 )
 # Two at a time keep a processor busy. Drawing is slow, and must not delay endings.
 _GENERATING: dict[str, Any] = {"concurrency_id": "generating", "concurrency_limit": 2}
@@ -91,7 +133,7 @@ def launch_demo(
             inbrowser=open_browser,
             prevent_thread_lock=True,
             quiet=True,
-            **_launch_settings(limits),
+            **_launch_settings(limits, demo.generator),
         )
     except OSError as error:
         if port is None or "empty port" not in str(error):
@@ -110,8 +152,8 @@ def _warm_up(generator: EndingGenerator) -> None:
         clues_html(generated.endings[0])
 
 
-def _launch_settings(limits: StoryLimits) -> dict[str, Any]:
-    """Return theme, style and keys; nothing is fetched from elsewhere or recorded."""
+def _launch_settings(limits: StoryLimits, generator: EndingGenerator) -> dict[str, Any]:
+    """Return theme, style, keys and pages beside the demo; nothing is fetched from elsewhere or recorded."""
     gradio, middleware = import_gradio(), importlib.import_module("starlette.middleware")
     # Fonts of the visitor's machine: nothing to fetch. Greys with enough contrast.
     theme = gradio.themes.Default(
@@ -133,7 +175,10 @@ def _launch_settings(limits: StoryLimits) -> dict[str, Any]:
         "ssr_mode": False,
         "state_session_capacity": _MAX_PAGES,
         "max_file_size": 1,
-        "app_kwargs": {"middleware": [middleware.Middleware(LimitRequests, max_body_bytes=max_body_bytes(limits))]},
+        "app_kwargs": {
+            "middleware": [middleware.Middleware(LimitRequests, max_body_bytes=max_body_bytes(limits))],
+            "routes": document_routes(dict(zip(generator.systems, generator.paths, strict=True))),
+        },
     }
 
 
@@ -161,7 +206,7 @@ def build_demo(models: Sequence[str] = (), limits: StoryLimits = DEFAULT_LIMITS)
                 results = _add_results(gradio)
             with gradio.Column(min_width=0, elem_id="options"):
                 settings = _add_settings(gradio, generator.systems, inputs.story)
-        _connect(gradio, handlers, inputs, settings, results)
+        _connect(gradio, demo.load, handlers, inputs, settings, results)
         gradio.api(handlers.endings, api_name="endings", **_GENERATING)
     # The routes of an open API run without the queue, forty requests at a time.
     demo.queue(max_size=MAX_QUEUE, api_open=False)
@@ -185,12 +230,21 @@ class _Settings:
     """Components with defaults."""
 
     system: Any
+    head: Any
+    relation: Any
+    tail: Any
+    add: Any
     triples: Any
     num_endings: Any
     temperature: Any
     seed: Any
     top_p: Any
     top_k: Any
+
+    @property
+    def sampling(self) -> list[Any]:
+        """Components of sampling, in the order of `DemoHandlers.generate`."""
+        return [self.temperature, self.seed, self.top_p, self.top_k]
 
 
 @dataclass(frozen=True)
@@ -223,6 +277,7 @@ def _add_inputs(gradio: Any) -> _Inputs:
         info="One sentence a line, or as running text.",
         lines=5,
         autofocus=True,
+        buttons=["copy"],
         elem_id="story",
     )
     choices = [("Greedy", "greedy"), ("Beam search", "beam_search"), ("Sampling", "sampling")]
@@ -233,10 +288,17 @@ def _add_inputs(gradio: Any) -> _Inputs:
 def _add_settings(gradio: Any, systems: list[str], story: Any) -> _Settings:
     system = gradio.Radio(systems, value=systems[0], label="System", elem_id="system")
     with gradio.Accordion("Your triples", open=False, elem_id="own"):
+        triple_parts = _add_triple_fields(gradio)
         triples = gradio.Textbox(
             "", label="Triples", info=_TRIPLES_INFO, lines=3, placeholder="oven, UsedFor, bake", elem_id="triples"
         )
-    with gradio.Accordion("Number of endings, temperature, top-p, top-k, seed", open=False, elem_id="settings"):
+        gradio.Examples(
+            [list(example) for example in TRIPLE_EXAMPLES],
+            [story, triples],
+            label="Stories whose ending changes with a triple",
+            elem_id="triple-examples",
+        )
+    with gradio.Accordion("Number of endings, sampling", open=False, elem_id="settings"):
         num_endings = gradio.Slider(
             1,
             MAX_ENDINGS,
@@ -246,43 +308,58 @@ def _add_settings(gradio: Any, systems: list[str], story: Any) -> _Settings:
             info="With beam search or sampling.",
             elem_id="number",
         )
-        temperature = gradio.Slider(
-            MIN_TEMPERATURE,
-            MAX_TEMPERATURE,
-            0.7,
-            step=0.05,
-            label="Temperature",
-            info="With sampling: higher is more random.",
-            elem_id="temperature",
-        )
-        seed = gradio.Number(
-            1,
-            label="Seed",
-            info="With sampling: the same seed gives the same endings.",
-            minimum=0,
-            maximum=MAX_SEED,
-            elem_id="seed",
-        )
-        top_p = gradio.Slider(
-            MIN_TOP_P,
-            1.0,
-            1.0,
-            step=0.05,
-            label="Top-p",
-            info="With sampling: from the likeliest words that have this probability together.",
-            elem_id="top_p",
-        )
-        top_k = gradio.Slider(
-            0,
-            MAX_TOP_K,
-            0,
-            step=1,
-            label="Top-k",
-            info="With sampling: from so many likeliest words; 0 is all of them.",
-            elem_id="top_k",
-        )
+        sampling = _add_sampling(gradio)
     gradio.Examples([[text] for text in EXAMPLES], story, label="Example stories", elem_id="examples")
-    return _Settings(system, triples, num_endings, temperature, seed, top_p, top_k)
+    return _Settings(system, *triple_parts, triples, num_endings, *sampling)
+
+
+def _add_triple_fields(gradio: Any) -> tuple[Any, Any, Any, Any]:
+    """Add head, relation and tail of one triple, and a button that adds it to the list."""
+    with gradio.Row(elem_id="triple"):
+        head = gradio.Textbox("", label="Head", placeholder="oven", min_width=80, max_lines=1, elem_id="head")
+        relation = gradio.Dropdown([], label="Relation", min_width=130, elem_id="relation")
+        tail = gradio.Textbox("", label="Tail", placeholder="burn", min_width=80, max_lines=1, elem_id="tail")
+    return head, relation, tail, gradio.Button("Add the triple", size="sm", elem_id="add")
+
+
+def _add_sampling(gradio: Any) -> tuple[Any, Any, Any, Any]:
+    """Add temperature, seed, top-p and top-k."""
+    temperature = gradio.Slider(
+        MIN_TEMPERATURE,
+        MAX_TEMPERATURE,
+        0.7,
+        step=0.05,
+        label="Temperature",
+        info="With sampling: higher is more random.",
+        elem_id="temperature",
+    )
+    top_p = gradio.Slider(
+        MIN_TOP_P,
+        1.0,
+        1.0,
+        step=0.05,
+        label="Top-p",
+        info="With sampling: only the likeliest words that together have this probability; 1: all.",
+        elem_id="top-p",
+    )
+    top_k = gradio.Slider(
+        0,
+        MAX_TOP_K,
+        0,
+        step=1,
+        label="Top-k",
+        info="With sampling: only the k likeliest words; 0: all.",
+        elem_id="top-k",
+    )
+    seed = gradio.Number(
+        1,
+        label="Seed",
+        info="With sampling: the same seed gives the same endings.",
+        minimum=0,
+        maximum=MAX_SEED,
+        elem_id="seed",
+    )
+    return temperature, seed, top_p, top_k
 
 
 def _add_results(gradio: Any) -> _Results:
@@ -316,7 +393,9 @@ def _add_tab(gradio: Any, name: str, title: str) -> tuple[Any, Any]:
         return tab, gradio.HTML(elem_id=name, apply_default_css=False)
 
 
-def _connect(gradio: Any, handlers: DemoHandlers, inputs: _Inputs, settings: _Settings, results: _Results) -> None:
+def _connect(
+    gradio: Any, load: Any, handlers: DemoHandlers, inputs: _Inputs, settings: _Settings, results: _Results
+) -> None:
     hidden: dict[str, Any] = {"api_visibility": "private", "show_progress": "minimal"}
     # The request whose endings the page shows: the inputs may have changed since.
     request = gradio.State()
@@ -329,17 +408,30 @@ def _connect(gradio: Any, handlers: DemoHandlers, inputs: _Inputs, settings: _Se
             settings.triples,
             inputs.decoding,
             settings.num_endings,
-            settings.temperature,
-            settings.seed,
-            settings.top_p,
-            settings.top_k,
+            *settings.sampling,
         ],
         [results.message, results.area, request, results.endings, *results.of_ending],
         **hidden,
         **_GENERATING,
     )
+    gradio.on(
+        [settings.add.click, settings.tail.submit],
+        handlers.add_triple,
+        [settings.triples, settings.head, settings.relation, settings.tail],
+        [results.message, settings.triples, settings.head, settings.tail],
+        **hidden,
+    )
+    # Relations are those of the model, which is loaded first.
+    relations = {
+        "fn": handlers.relations,
+        "inputs": [settings.system, settings.relation],
+        "outputs": settings.relation,
+    }
+    gradio.on([settings.system.change, load], **relations, **hidden, **_GENERATING)
     chosen = [request, results.endings]
     results.endings.input(handlers.choose, chosen, results.of_ending, **hidden, **_GENERATING)
+    # They show their own sign that something is being made; Gradio's would hide it.
+    hidden = {**hidden, "show_progress": "hidden"}
     results.page_tab.select(handlers.page, chosen, results.page, **hidden, **_GENERATING)
     results.clues_tab.select(handlers.clues, chosen, results.clues, **hidden, **_DRAWING)
     results.attention_tab.select(handlers.attention, chosen, results.attention, **hidden, **_DRAWING)

@@ -37,12 +37,12 @@ class GeneratedEndings:
 
     Args:
         endings: An explanation of each ending.
-        without_triples: First ending without the visitor's triples; None if there are no such triples.
+        without_triples: The first ending without the visitor's triples; None if there are no such triples.
         notes: What to know of the story: words that are not in the vocabulary, text that is hardly English.
     """
 
     endings: tuple[Explanation, ...]
-    without_triples: str | None = None
+    without_triples: Explanation | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -63,6 +63,19 @@ class EndingGenerator:
         """Names of the systems to choose among; the first one is the default."""
         return self._models.names
 
+    @property
+    def paths(self) -> list[str]:
+        """Model directory or Hub name of each system."""
+        return self._models.paths
+
+    def relations(self, system: str) -> list[str]:
+        """Return the relations that triples for a system can have; none if it reads no triples."""
+        loaded = self._models.get(system)
+        if not reads_triples(loaded.model):
+            return []
+        # `dbpedia/genre` and the like are not for people to choose.
+        return sorted(name for name in loaded.tokenizer.knowledge.relations if "/" not in name)
+
     def _generate(self, request: EndingRequest) -> GeneratedEndings:
         try:
             return self._generate_with_model(request)
@@ -81,8 +94,8 @@ class EndingGenerator:
         if not request.triples:
             return GeneratedEndings(tuple(endings), notes=notes)
         ids = _generate_ids(loaded.model, plain, request)[0]
-        text = loaded.tokenizer.decode(ids, skip_special_tokens=True, context=plain.sentences)
-        return GeneratedEndings(tuple(endings), str(text), notes)
+        before = explain_ending(loaded.model, loaded.tokenizer, plain, ids)
+        return GeneratedEndings(tuple(endings), before, notes)
 
 
 def _generate_ids(
@@ -159,6 +172,11 @@ class ModelCache:
     def names(self) -> list[str]:
         """Names of the models, in the order they were given."""
         return list(self._models)
+
+    @property
+    def paths(self) -> list[str]:
+        """Directories or Hub names, in the order they were given."""
+        return list(self._models.values())
 
     def get(self, name: str) -> LoadedModel:
         """Return the model of that name."""

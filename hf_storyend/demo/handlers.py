@@ -13,6 +13,7 @@ from ..explanation.result import EndingWord, Explanation
 from .generator import EndingGenerator
 from .options import DEFAULT_LIMITS, StoryLimits
 from .rendering import (
+    PENDING,
     attention_html,
     clues_html,
     ending_html,
@@ -32,6 +33,7 @@ from .requests import (
 
 logger = logging.getLogger(__name__)
 
+_COMMON_RELATION = "Causes"
 _SERVER_ERROR = "Something went wrong on the server; its log says what."
 _EXPIRED = "This page was left alone for too long: generate the ending again."
 
@@ -104,6 +106,22 @@ class DemoHandlers:
         except Exception as error:
             return [message_html(error_message(error)), *[self._gradio.skip()] * 5]
 
+    def relations(self, system: str, chosen: str | None = None) -> Any:
+        """Return the choice of relations for triples of a system."""
+        names = self._generator.relations(system)
+        value = next((name for name in (chosen, _COMMON_RELATION) if name in names), names[0] if names else None)
+        return self._gradio.Dropdown(choices=names, value=value, interactive=bool(names))
+
+    def add_triple(self, triples: str, head: str, relation: str | None, tail: str) -> list[Any]:
+        """Return message, the list of triples with one more line, and empty fields for the next one."""
+        kept = [self._gradio.skip()] * 3
+        try:
+            triple = parse_triple(len(parse_triples(triples or "")) + 1, [head or "", relation or "", tail or ""])
+        except Exception as error:
+            return [message_html(error_message(error)), *kept]
+        lines = [*(triples or "").strip().splitlines(), ", ".join(triple.parts)]
+        return ["", "\n".join(lines), "", ""]
+
     def page(self, request: EndingRequest | None, number: int | None) -> str:
         """Return the interactive page of an ending."""
         return self._render(request, number, page_html)
@@ -154,7 +172,7 @@ class DemoHandlers:
         """Return an ending with its table of words; page and pictures are rendered when their tabs are opened."""
         generated = self._generator.generate(request)
         tabs = self._gradio.Tabs(selected="words")
-        return [ending_html(generated, number), tabs, word_table_html(generated.endings[number]), "", "", ""]
+        return [ending_html(generated, number), tabs, word_table_html(generated.endings[number]), *[PENDING] * 3]
 
     def _render(self, request: EndingRequest | None, number: int | None, render: Callable[[Explanation], str]) -> str:
         try:

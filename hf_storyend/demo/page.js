@@ -15,4 +15,27 @@
     next.focus();
     next.click();
   });
+  const copy = async (text) => {
+    // Without https there is no clipboard; a selection can be copied everywhere.
+    if (navigator.clipboard) return navigator.clipboard.writeText(text);
+    const area = Object.assign(document.createElement("textarea"), { value: text });
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+  };
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest("button.copy");
+    if (button) {
+      await copy(button.dataset.copy);
+      button.textContent = "Copied";
+      setTimeout(() => { button.textContent = "Copy"; }, 2000);
+    }
+    const enlarge = event.target.closest("button.enlarge");
+    if (enlarge) {
+      const isLarge = enlarge.closest("p").previousElementSibling.classList.toggle("large");
+      enlarge.setAttribute("aria-pressed", isLarge);
+      enlarge.textContent = isLarge ? "Make it fit" : "Enlarge";
+    }
+  });
 }

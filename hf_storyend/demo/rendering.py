@@ -21,17 +21,20 @@ from ..explanation.result import (
     WeightedTriple,
     WeightedWord,
 )
-from ..explanation.wording import align_words, effect_text, percent, pointed_sources, source_text
+from ..explanation.snippet import highlighted_words
+from ..explanation.wording import effect_text, percent
 from .generator import GeneratedEndings
 
 _MAX_WEIGHTS, _MAX_EVIDENCE = 3, 5
-# A source with a lower share is not shown on hover.
-_MIN_NAMED = 0.1
-_LEGEND = (
-    'Words that mostly came from <span class="source story">the story</span> or from '
-    '<span class="source knowledge">knowledge</span> are marked, and dotted if they '
-    '<span class="source vocabulary">partly</span> did; point at one to see from where.'
+# One sentence on how to read the page.
+READING = (
+    'Words of an ending on <span class="source story">green</span> come from the story, on '
+    '<span class="source knowledge">blue</span> from a triple of knowledge and all others from the vocabulary, '
+    '<span class="source vocabulary partly">dotted</span> if not only from there: point at one, or tap it, to see '
+    "from where."
 )
+# Stands where a page or a picture is being made.
+PENDING = '<p class="waiting" role="status"><span class="turning" aria-hidden="true"></span>One moment …</p>'
 _CLUES = "The story's sentences and the ending, with arrows from clue words to the words of their highest attention"
 _ATTENTION = "Attention matrices: state attention and knowledge attention of each sentence to the one before it"
 _Weighted = TypeVar("_Weighted", WeightedWord, WeightedTriple)
@@ -49,36 +52,35 @@ def ending_text(explanation: Explanation) -> str:
 
 def ending_html(generated: GeneratedEndings, number: int) -> str:
     """
-    Return an ending whose words are highlighted by their main source.
+    Return an ending whose words are highlighted by source, with a button that copies it.
 
-    With the first one stands the ending without the visitor's triples, if there are any.
+    With triples of the visitor, the first ending without them stands beside it.
     """
     explanation = generated.endings[number]
-    parts = [f'<p class="ending" dir="auto">{_highlighted(explanation)}</p>']
-    if explanation.has_sources:
-        parts.append(f'<p class="legend">{_LEGEND}</p>')
-    parts += [f'<p class="note" dir="auto">{escape(line)}</p>' for line in generated.notes]
-    if generated.without_triples is not None and number == 0:
-        before = escape(generated.without_triples or EMPTY_ENDING)
-        parts.append(f'<p class="before">Without your triples: <q dir="auto">{before}</q></p>')
-    return "".join(parts)
+    shown = _ending_part(explanation)
+    notes = "".join(f'<p class="note" dir="auto">{escape(line)}</p>' for line in generated.notes)
+    if generated.without_triples is None:
+        return shown + notes
+    return (
+        '<div class="beside">'
+        f'<section class="before"><h3>Without your triples</h3>{_ending_part(generated.without_triples)}</section>'
+        f'<section class="after"><h3>With your triples</h3>{shown}</section></div>'
+        f"<p>{_change_text(generated.without_triples, explanation)}</p>{notes}"
+    )
 
 
-def _highlighted(explanation: Explanation) -> str:
-    pieces = align_words(explanation.ending, [word.word for word in explanation.words])
-    marked = [
-        escape(piece) if place is None else _marked_word(piece, explanation.words[place]) for piece, place in pieces
-    ]
-    return "".join(marked) or escape(EMPTY_ENDING)
+def _ending_part(explanation: Explanation) -> str:
+    words = highlighted_words(explanation, "data-sources", focusable=True)
+    text = escape(ending_text(explanation))
+    button = f'<button type="button" class="copy" data-copy="{text}" aria-label="Copy the ending">Copy</button>'
+    return f'<p class="ending" dir="auto">{words}</p><p class="tools">{button}</p>'
 
 
-def _marked_word(text: str, word: EndingWord) -> str:
-    """Return a word of the ending, with its sources to read on hover unless it just came from the vocabulary."""
-    named = pointed_sources(word.sources, _MIN_NAMED)[:_MAX_WEIGHTS]
-    if not named:
-        return escape(text)
-    title = escape(", ".join(map(source_text, named)))
-    return f'<span class="source {word.sources.main}" title="{title}">{escape(text)}</span>'
+def _change_text(before: Explanation, after: Explanation) -> str:
+    """Return whether the triples changed the ending."""
+    if before.ending != after.ending:
+        return "The ending changed with your triples."
+    return "The same ending: your triples make their tails likelier, but not likelier than this."
 
 
 def word_table_html(explanation: Explanation) -> str:
@@ -194,8 +196,10 @@ def _picture_html(draw: Callable[[Path], None], description: str) -> str:
         path = Path(directory) / "picture.svg"
         draw(path)
         picture = b64encode(path.read_bytes()).decode()
-    # As an image, an SVG runs no scripts. Focusable, so that keys can scroll it where it is wider than the screen.
+    # As an image, an SVG runs no scripts. Whole at first; a click makes it large enough to read on a phone, and keys
+    # can scroll it then.
     return (
         f'<div class="picture" tabindex="0" role="group" aria-label="{escape(description)}">'
         f'<img src="data:image/svg+xml;base64,{picture}" alt="{escape(description)}"></div>'
+        '<p class="tools"><button type="button" class="enlarge" aria-pressed="false">Enlarge</button></p>'
     )

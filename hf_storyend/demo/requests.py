@@ -14,7 +14,7 @@ Decoding = Literal["greedy", "beam_search", "sampling"]
 DECODINGS: tuple[Decoding, ...] = get_args(Decoding)
 MAX_TRIPLES, MAX_TRIPLE_CHARACTERS, MAX_ENDINGS = 50, 4000, 8
 MIN_TEMPERATURE, MAX_TEMPERATURE, MAX_SEED = 0.1, 2.0, 2**31 - 1
-MIN_TOP_P, MAX_TOP_K = 0.05, 1000
+MIN_TOP_P, MAX_TOP_K = 0.05, 200
 # The presets that all commands share.
 _PRESETS = {"greedy": "paper", "beam_search": "readers", "sampling": "sampling"}
 
@@ -45,7 +45,7 @@ class EndingRequest:
         triples: Knowledge for this story only.
         decoding: `greedy` (the preset `paper`), `beam_search` (the preset `readers`) or `sampling`.
         num_endings: Number of endings; 1 with greedy decoding.
-        temperature, seed, top_p, top_k: Settings of sampling.
+        temperature, seed, top_p, top_k: Settings of sampling, as in `generate()`; a `top_k` of 0 takes all words.
         limits: Longest story that is taken.
     """
 
@@ -73,7 +73,7 @@ class EndingRequest:
             raise ValueError(f"Greedy decoding gives one ending, not {self.num_endings}: choose another decoding.")
         _check_whole_number("The seed", self.seed, 0, MAX_SEED)
         _check_number("The temperature", self.temperature, MIN_TEMPERATURE, MAX_TEMPERATURE)
-        _check_number("Top-p", self.top_p, MIN_TOP_P, 1)
+        _check_number("Top-p", self.top_p, MIN_TOP_P, 1.0)
         _check_whole_number("Top-k", self.top_k, 0, MAX_TOP_K)
 
     @property

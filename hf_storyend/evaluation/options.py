@@ -18,7 +18,9 @@ _BOOTSTRAP_SAMPLES = (
 )
 _BASELINE = "File with another system's endings for the same stories, for paired significance tests."
 _CONSTANT_ENDING = "Ending of the constant baseline; default: the training ending with the highest BLEU-1."
-_DATASET_ID = "Hub id of the stories, for the Hub's files; default: the name of `data_dir`."
+_DATASET_ID = (
+    "Hub id of the stories, for the Hub's files; default: what `data_dir` was prepared from, else its own name."
+)
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,9 @@ class EvaluateOptions:
     ablations: bool = option(
         False,
         "Also measure perplexity with other or no triples, with uniform attention and without each sentence.",
+    )
+    gender_swap: bool = option(
+        False, "Also measure an example of bias: what changes in endings if `he` and `she` change places in stories."
     )
     baseline: str | None = option(None, _BASELINE)
     constant_ending: str | None = option(None, _CONSTANT_ENDING)

@@ -14,6 +14,7 @@ from huggingface_hub.utils import yaml_dump
 
 from ..modeling.decoding import describe_decoding
 from .ablation_results import Ablations
+from .gender_swap_result import GenderSwap
 
 METRIC_TITLES = {
     "perplexity": "Perplexity, full softmax",
@@ -69,6 +70,7 @@ class Evaluation:
         num_stories: Number of stories.
         ablations: Perplexity without parts of the input or of the model.
         generation: Arguments of `generate()` that the endings were decoded with; empty for endings from a file.
+        gender_swap: What changes if `he` and `she` change places in stories.
     """
 
     metrics: dict[str, float]
@@ -81,6 +83,7 @@ class Evaluation:
     num_stories: int = 0
     ablations: Ablations | None = None
     generation: dict[str, Any] = field(default_factory=dict)
+    gender_swap: GenderSwap | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return all but the endings, ready for JSON."""
@@ -94,6 +97,7 @@ class Evaluation:
             "constant_ending": self.constant_ending,
             "ablations": None if self.ablations is None else self.ablations.to_dict(),
             "generation": self.generation,
+            "gender_swap": None if self.gender_swap is None else self.gender_swap.to_dict(),
         }
 
     def to_json(self) -> str:
@@ -121,6 +125,8 @@ def compare_in_table(evaluations: Mapping[str, Evaluation]) -> str:
         lines += _significance_table(name, evaluation)
         if evaluation.ablations is not None:
             lines += ["", evaluation.ablations.to_markdown()]
+        if evaluation.gender_swap is not None:
+            lines += ["", evaluation.gender_swap.to_markdown()]
     return "\n".join([*lines, "", *_notes(first), ""])
 
 

@@ -23,17 +23,21 @@ from torch import nn
 from transformers import AutoTokenizer
 
 from ..data.batching import tokenise_stories
+from ..data.sources import dataset_name
 from ..data.stories import load_story_cloze
 from ..modeling import IncrementalEncoderTokenizer
 from ..modeling.candidates import generate_endings
-from ..modeling.decoding import default_arguments
-from ..pretrained import find_model, load, register
+from ..modeling.decoding import default_arguments, describe_decoding
+from ..modeling.endings import write_texts
+from ..pretrained import EXAMPLE_STORIES, find_model, load, register
 from ..processes import start_accelerator
 from .ablations import ablate
 from .distributed import Batch, map_stories
+from .gender_swap import measure_gender_swap
 from .likelihood import Likelihood, batch_likelihoods, cloze_accuracy, perplexity_ratio, sampled_metrics
 from .loading import first_stories, load_split, load_training_stories, read_endings
 from .naming import name_systems
+from .notes import note_evaluation
 from .options import EvaluateOptions, EvaluationOptions, ScoreOptions
 from .results import Evaluation, save_evaluation
 from .sampled_perplexity import SampledClasses
@@ -47,6 +51,8 @@ _NUM_PERMUTATIONS = 1000
 def evaluate(options: EvaluateOptions | None = None, *, accelerator: Accelerator | None = None) -> Evaluation:
     """
     Load a model and stories, evaluate the model, and save the results if there is an `output_dir`.
+
+    The directory of the model then notes them, too, for its card.
 
     ```python
     >>> evaluation = evaluate(EvaluateOptions(model="my_model", data_dir="prepared", num_beams=4))
@@ -95,8 +101,20 @@ def evaluate(options: EvaluateOptions | None = None, *, accelerator: Accelerator
         result.metrics |= result.ablations.metrics()
     if baseline is not None:
         result.significance = _compare(result, baseline, tokenizer, settings)
-    if options.output_dir is not None and accelerator.is_main_process:
+    if not accelerator.is_main_process:
+        return result
+    if options.gender_swap:
+        result.gender_swap = measure_gender_swap(model, tokenizer)
+    if options.output_dir is not None:
         _save(result, options.output_dir, options.name or Path(model_name).name, options)
+        note_evaluation(
+            model_name,
+            result,
+            dataset_id=options.dataset_id or dataset_name(options.data_dir),
+            split=options.split,
+            decoding=describe_decoding(result.generation),
+            examples=_example_endings(model, tokenizer),
+        )
     return result
 
 
@@ -185,8 +203,14 @@ def _compare(
 
 
 def _save(result: Evaluation, output_dir: str | Path, name: str, options: EvaluateOptions | ScoreOptions) -> None:
-    dataset_id = options.dataset_id or Path(options.data_dir).stem
+    dataset_id = options.dataset_id or dataset_name(options.data_dir)
     save_evaluation(result, output_dir, name=name, dataset_id=dataset_id, split=options.split)
+
+
+def _example_endings(model: Any, tokenizer: IncrementalEncoderTokenizer) -> dict[str, str]:
+    """Return endings of the package's example stories, for the card: those of the evaluation may not be shown."""
+    endings = write_texts(model, tokenizer, EXAMPLE_STORIES)
+    return {story: texts[0] for story, texts in zip(EXAMPLE_STORIES, endings, strict=True)}
 
 
 @dataclass(frozen=True)

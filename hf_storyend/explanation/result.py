@@ -235,7 +235,7 @@ class ClueLink:
     weight: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
     """
     An ending, what its words came from, effects, attentions and clues.
@@ -311,6 +311,16 @@ class Explanation:
         from .files import explanation_html
 
         return explanation_html(self)
+
+    def __repr__(self) -> str:
+        """Return the ending; the fields of an explanation fill pages."""
+        return f"Explanation({self.ending!r}, log_probability={self.log_probability:.2f})"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the ending with its words coloured by source, sources and effects."""
+        from .snippet import explanation_snippet
+
+        return explanation_snippet(self)
 
     def draw_sources(self, path: str | Path) -> None:
         """Draw what each word came from as stacked bars; the file's suffix gives the format."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -16,17 +18,27 @@ from typing import Any
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from ..evaluation.ablation_results import Ablations
+from ..evaluation.gender_swap_result import GenderSwap
+from ..evaluation.notes import EvaluationNote, read_notes
 from ..evaluation.results import METRIC_TITLES, Evaluation, current_metrics, model_index
+from ..pretrained import EXAMPLE_STORIES
 from ..systems import SYSTEMS, System, find_system
 from ..terminal import printable
+from .run_facts import RunFacts
 
-# Stands for the repository until a push knows its name.
-PLACEHOLDER = "OWNER/NAME"
+# The model of the package, which its card loads by this and not by a name.
+DEFAULT_MODEL = "hf_storyend.default_model()"
+_MY_MODEL = "my_model"
+# The line of a card's code that a push rewrites; cards of 0.1 had a placeholder instead.
+_NAME_LINE = re.compile(r'^name = ".*"$', re.MULTILINE)
+_OLD_PLACEHOLDER = "OWNER/NAME"
 _NOT_MEASURED = "not measured"
+_SPLITS = ("validation", "test")
 _SETTINGS = ("story_encoder", "knowledge", "copy", "tail_pointer")
 # What means something in Markdown, in the middle of a line.
 _MARKUP = re.compile(r"[\\`*\[\]|!&]|_(?=\W|$)|(?<!\w)_|://|@")
 _MAX_CELL = 300
+_MAX_LINE = 1000
 _KNOWLEDGE_NAMES = {"graph_attention": "graph attention", "contextual_attention": "contextual attention", None: None}
 
 
@@ -34,9 +46,8 @@ def render_card(
     system_name: str,
     run: dict[str, Any] | None = None,
     validation: dict[str, float] | None = None,
-    test: dict[str, float] | None = None,
-    test_results: list[EvalResult] | None = None,
-    ablations: Ablations | None = None,
+    evaluations: Sequence[EvaluationNote] = (),
+    name: str | None = None,
 ) -> str:
     """
     Return the text of a model card, with its metadata.
@@ -45,18 +56,22 @@ def render_card(
         system_name: The system, one of `SYSTEMS`.
         run: The entry `run` of the `metrics.json` of the training run.
         validation: Metrics on the validation split at the end of that run.
-        test: Metrics of an `evaluation.json`.
-        test_results: The same as entries of `model-index`.
-        ablations: Ablations on the test split.
+        evaluations: Later evaluations; one of the validation split takes the place of `validation`.
+        name: What the model is loaded by: a directory or a name on the Hub; default: the directory of the run.
     """
     system, run = find_system(system_name), run or {}
-    for metrics in (validation or {}, test or {}):
+    for metrics in (validation or {}, *(note.metrics for note in evaluations)):
         _check_numbers(metrics)
-    results = _validation_results(system, run, validation or {}) + (test_results or [])
+    facts = RunFacts.of(run)
+    columns = _columns(facts, validation or {}, evaluations)
+    ablations = [note.ablations for note in evaluations if note.ablations]
+    swaps = [note.gender_swap for note in evaluations if note.gender_swap]
     card = ModelCard.from_template(
-        _metadata(system, run, results),
+        _metadata(system, facts, columns, _examples(evaluations)),
         template_path=str(files("hf_storyend.hub_cards") / "template.md"),
-        repo_id=PLACEHOLDER,
+        name=_loaded_by(name or _directory_of(run)),
+        in_package=name == DEFAULT_MODEL,
+        story=EXAMPLE_STORIES[0],
         title=system.paper_name or system.name,
         system=system.name,
         description=system.description,
@@ -64,54 +79,150 @@ def render_card(
         knowledge=_KNOWLEDGE_NAMES[system.knowledge],
         copy=system.copy,
         tail_pointer=system.tail_pointer,
-        data=_code(run.get("data")),
-        is_embedded=_is_embedded(run),
-        training=_table({"": _training_facts(run)}),
-        evaluation=_table({"validation": _measured(validation), "test": _measured(test)}),
-        ablations=ablations.to_markdown() if ablations else None,
+        facts=facts,
+        stories=_code(facts.stories),
+        sources="\n".join(f"- {line}" for line in facts.describe_sources()),
+        training=_table({"": _training_facts(run, facts)}),
+        evaluation=_table({column.title: _measured(column.metrics) for column in columns}),
+        notes="\n".join(f"- {_plain(column.note)}" for column in columns if column.note),
+        ablations=Ablations.from_dict(ablations[-1]).to_markdown() if ablations else None,
+        gender_swap=_escaped_lines(GenderSwap.from_dict(swaps[-1]).to_markdown()) if swaps else None,
         hardware=_plain(f"{run.get('num_processes')} x {run.get('device')}") if run else _NOT_MEASURED,
-        hours=_plain(f"{run.get('minutes')} minutes") if run else _NOT_MEASURED,
+        hours=_plain(facts.training_time()),
         carbon=_NOT_MEASURED,
     )
     return str(card).rstrip() + "\n"
 
 
-def card_of(folder: str | Path) -> str:
-    """Return the card of a model directory: its README.md or, if there is none, a new one."""
+def card_of(folder: str | Path, name: str | None = None) -> str:
+    """
+    Return the card of a model directory: its README.md if somebody wrote or changed it, else a new one.
+
+    Args:
+        folder: The directory.
+        name: What the model is loaded by, for the code of the card; default: the name of the directory.
+    """
     readme = Path(folder) / "README.md"
-    return readme.read_text(encoding="utf-8") if readme.is_file() else render_card_of(folder)
+    if not readme.is_file():
+        return render_card_of(folder, name)
+    text = readme.read_text(encoding="utf-8")
+    if text == _card_of_training(Path(folder)):
+        return render_card_of(folder, name)
+    return text if name is None else _renamed(text, name)
 
 
-def render_card_of(folder: str | Path) -> str:
+def render_card_of(folder: str | Path, name: str | None = None) -> str:
     """
     Return a new card for a model directory.
 
-    Its numbers are those of `metrics.json`, which training writes, and of `evaluation.json` and `model_index.yaml`,
-    which `storyend evaluate --output_dir` writes, as far as they exist.
+    Its numbers are those of `metrics.json`, which training writes, and of the evaluations of these weights, wherever
+    `storyend evaluate --output_dir` wrote them.
+
+    Args:
+        folder: The directory.
+        name: What the model is loaded by, for the code of the card; default: the name of the directory.
     """
     folder = Path(folder)
     if not (folder / "config.json").is_file():
         raise ValueError(f"{folder} is no model directory: it has no config.json.")
-    measured, evaluation = _read_json(folder / "metrics.json"), _read_json(folder / "evaluation.json")
+    measured = _read_json(folder / "metrics.json")
     run = measured.get("run")
     system_name = run["system"] if run else _system_of(_read_json(folder / "config.json")).name
-    index = folder / "model_index.yaml"
+    evaluations = [*_evaluation_beside(folder), *read_notes(folder)]
+    # A note is of the same evaluation as the file beside it, or of a later one.
+    latest = {(note.dataset_id, note.split): note for note in evaluations}
     return render_card(
-        system_name,
-        run,
-        measured.get("validation"),
-        evaluation.get("metrics"),
-        _parse_results(index.read_text(encoding="utf-8")) if index.is_file() else None,
-        Ablations.from_dict(evaluation["ablations"]) if evaluation.get("ablations") else None,
+        system_name, run, measured.get("validation"), list(latest.values()), name or folder.resolve().name
     )
 
 
-def _training_facts(run: dict[str, Any]) -> dict[str, str]:
+def _card_of_training(folder: Path) -> str | None:
+    """Return the card that training wrote, None if there was no run or its files are not readable."""
+    try:
+        measured = _read_json(folder / "metrics.json")
+        return render_card(measured["run"]["system"], measured["run"], measured["validation"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _evaluation_beside(folder: Path) -> list[EvaluationNote]:
+    """Return the evaluation whose files were written into the directory of the model."""
+    content, index = _read_json(folder / "evaluation.json"), folder / "model_index.yaml"
+    if not content:
+        return []
+    text = index.read_text(encoding="utf-8") if index.is_file() else ""
+    results = _parse_results(text) if text else []
+    first = results[0] if results else None
+    return [
+        EvaluationNote(
+            dataset_id=first.dataset_name if first else "unknown",
+            split=(first.dataset_split if first else None) or "test",
+            index=text,
+            metrics=content.get("metrics") or {},
+            num_stories=int(content.get("num_stories") or 0),
+            ablations=content.get("ablations"),
+            gender_swap=content.get("gender_swap"),
+        )
+    ]
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column of the table of numbers."""
+
+    title: str
+    metrics: dict[str, float]
+    results: list[EvalResult]
+    note: str = ""
+
+
+def _columns(facts: RunFacts, validation: dict[str, float], notes: Sequence[EvaluationNote]) -> list[_Column]:
+    """Return validation and test, whatever was measured, and then splits of other names and of other stories."""
+    own = facts.results_name if facts.is_known else (notes[0].dataset_id if notes else None)
+    columns = {(own, split): _Column(split, {}, []) for split in _SPLITS}
+    columns[own, "validation"] = _Column("validation", validation, _validation_results(facts, validation))
+    for note in notes:
+        split = note.split or "test"
+        title = split if note.dataset_id == own else f"{split} of {note.dataset_id}"
+        results = _parse_results(note.index) if note.index else []
+        columns[note.dataset_id, split] = _Column(title, note.metrics, results, _describe_note(title, note))
+    return list(columns.values())
+
+
+def _describe_note(title: str, note: EvaluationNote) -> str:
+    parts = [f"{note.num_stories:,} stories"] if note.num_stories else []
+    parts += [f"decoding: {note.decoding}"] if note.decoding else []
+    parts += [f"measured on {note.date}"] if note.date else []
+    return f"{title}: {'; '.join(parts)}" if parts else ""
+
+
+def _examples(notes: Sequence[EvaluationNote]) -> dict[str, str]:
+    return {story: ending for note in notes for story, ending in note.examples.items()}
+
+
+def _directory_of(run: dict[str, Any]) -> str:
+    """Return the name of the directory that a run wrote, without its path."""
+    options = run.get("options")
+    return Path(str(options.get("output_dir") or "")).name if isinstance(options, dict) else ""
+
+
+def _loaded_by(name: str) -> str:
+    """Return the code that a card loads its model by: a string, or the package's own function."""
+    return name if name == DEFAULT_MODEL else json.dumps(_one_line(name) or _MY_MODEL, ensure_ascii=False)
+
+
+def _renamed(text: str, name: str) -> str:
+    """Return a card whose code loads the model by another name."""
+    line = f"name = {_loaded_by(name)}"
+    return _NAME_LINE.sub(lambda _: line, text).replace(_OLD_PLACEHOLDER, name)
+
+
+def _training_facts(run: dict[str, Any], facts: RunFacts) -> dict[str, str]:
     """Return what is known about a run, by the names of the rows of the card."""
     options, versions = run.get("options") or {}, run.get("versions") or {}
     parameters = run.get("parameters")
-    facts = {
-        "stories": run.get("data"),
+    known = {
+        "training stories": None if facts.num_train is None else f"{facts.num_train:,}",
         "parameters": None if parameters is None else f"{parameters:,}",
         "updates": run.get("updates"),
         "epochs": run.get("epochs"),
@@ -123,7 +234,7 @@ def _training_facts(run: dict[str, Any]) -> dict[str, str]:
         "peak memory, MB": run.get("peak_memory_mb"),
         "library versions": ", ".join(f"{name} {version}" for name, version in versions.items()) or None,
     }
-    return {name: _NOT_MEASURED if value is None else str(value) for name, value in facts.items()}
+    return {name: _NOT_MEASURED if value is None else str(value) for name, value in known.items()}
 
 
 def _table(columns: dict[str, dict[str, str]]) -> str:
@@ -152,39 +263,41 @@ def _one_line(text: str) -> str:
     return " ".join(printable(text).split())[:_MAX_CELL]
 
 
-def _metadata(system: System, run: dict[str, Any], results: list[EvalResult]) -> ModelCardData:
+def _escaped_lines(text: str) -> str:
+    """Escape bullets of Markdown line by line, as `_plain` does."""
+    lines = (" ".join(printable(line.removeprefix("- ")).split())[:_MAX_LINE] for line in text.splitlines())
+    return "\n".join("- " + _MARKUP.sub(r"\\\g<0>", line).replace("<", "&lt;") for line in lines)
+
+
+def _metadata(system: System, facts: RunFacts, columns: list[_Column], examples: dict[str, str]) -> ModelCardData:
     tags = ["story-ending-generation", "story-generation", "commonsense", "arxiv:1808.10113", system.name]
+    results = [result for column in columns for result in column.results]
     return ModelCardData(
         language="en",
-        license="apache-2.0" if _is_embedded(run) else "cc-by-sa-4.0",
+        license=facts.licence,
         library_name="transformers",
         # The task of `custom_pipelines`, so that the snippet that the Hub shows loads the pipeline.
         pipeline_tag="text-generation",
         tags=tags,
-        datasets=_datasets(run),
+        datasets=[facts.dataset] if facts.dataset else None,
         metrics=["perplexity", "bleu", "rouge"],
         model_name=system.name if results else None,
         eval_results=results or None,
+        widget=[_widget_example(story, examples.get(story)) for story in EXAMPLE_STORIES],
     )
 
 
-def _is_embedded(run: dict[str, Any]) -> bool:
-    """Whether a run used the stories of the package. (`prepared` was the option of earlier versions.)"""
-    return "options" in run and run["options"].get("data_dir", run["options"].get("prepared")) is None
+def _widget_example(story: str, ending: str | None) -> dict[str, Any]:
+    """Return an example for the Hub's page; it shows the ending without running the model."""
+    example: dict[str, Any] = {"example_title": story.partition(".")[0], "text": story}
+    return example if ending is None else {**example, "output": {"text": ending}}
 
 
-def _datasets(run: dict[str, Any]) -> list[str] | None:
-    """Return the datasets for the Hub's metadata; None where the run does not tell."""
-    is_roc = not run or "roc" in str(run.get("data")).lower()
-    return ["rocstories"] if is_roc and not _is_embedded(run) else None
-
-
-def _validation_results(system: System, run: dict[str, Any], metrics: dict[str, float]) -> list[EvalResult]:
+def _validation_results(facts: RunFacts, metrics: dict[str, float]) -> list[EvalResult]:
     known = {name: value for name, value in metrics.items() if name in METRIC_TITLES}
     if not known:
         return []
-    dataset_id = "hf_storyend-embedded" if _is_embedded(run) else str(run.get("data", "unknown"))
-    return _parse_results(model_index(Evaluation(known), system.name, dataset_id, "validation"))
+    return _parse_results(model_index(Evaluation(known), "model", facts.results_name, "validation"))
 
 
 def _parse_results(index: str) -> list[EvalResult]:
@@ -227,7 +340,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def write_system_cards(folder: str | Path) -> list[Path]:
-    """Write `<system>.md` for every system, with what is known before training."""
+    """Write `<system>.md` for every system, with what is known before training: that of `my_model`."""
     paths = [Path(folder) / f"{name}.md" for name in SYSTEMS]
     for name, path in zip(SYSTEMS, paths, strict=True):
         path.write_text(render_card(name), encoding="utf-8")

@@ -22,7 +22,7 @@ from ..modeling import (
     IncrementalEncoderForEndingGeneration,
     IncrementalEncoderTokenizer,
 )
-from .card import PLACEHOLDER, card_of
+from .card import card_of
 from .errors import HubError, friendly_errors
 from .verify_code import code_files_of, compare_code
 
@@ -30,7 +30,7 @@ _REQUIRED = ("config.json", "generation_config.json", "tokenizer_config.json")
 _WEIGHTS, _WEIGHTS_INDEX = "model.safetensors", "model.safetensors.index.json"
 _OPTIONAL = ("added_tokens.json", "special_tokens_map.json", "README.md", ".eval_results/storyend.yaml")
 # What a card is made from; read, not pushed.
-_CARD_SOURCES = ("metrics.json", "evaluation.json", "model_index.yaml")
+_CARD_SOURCES = ("metrics.json", "evaluation.json", "evaluations.json", "model_index.yaml")
 _SHARD = re.compile(r"model[\w.-]*\.safetensors", re.ASCII)
 # Code and weights: a push deletes those that the model directory no longer has.
 _REPLACED = re.compile(r"[^/]+\.py|model[^/]*\.safetensors|model\.safetensors\.index\.json")
@@ -237,7 +237,7 @@ def _check_code(folder: Path, files: dict[str, Path]) -> None:
 
 
 def _with_card(folder: Path, paths: dict[str, Path], repo_id: str) -> dict[str, Content]:
-    return {**paths, "README.md": card_of(folder).replace(PLACEHOLDER, repo_id).encode()}
+    return {**paths, "README.md": card_of(folder, repo_id).encode()}
 
 
 def _check_token(api: HfApi) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+__all__ = ["rank"]
+
 
 def rank(story: str | Sequence[str], endings: Sequence[str], model: str | Path | None = None) -> list[dict[str, Any]]:
     """

@@ -13,6 +13,7 @@ from datasets import Dataset, DatasetDict
 
 from ..data.options import PrepareOptions
 from ..data.prepare import prepare
+from ..data.sources import data_sources
 from ..data.story_tables import load_saved_dataset
 from ..files import file_digest
 from ..modeling import IncrementalEncoderTokenizer
@@ -40,6 +41,11 @@ class TrainingData:
     tokenizer: IncrementalEncoderTokenizer
     stories: DatasetDict
     tokenised: DatasetDict
+
+    @property
+    def sources(self) -> dict[str, Any] | None:
+        """What the data were made of; None if their directory does not say."""
+        return data_sources(self.directory)
 
     @property
     def validation(self) -> tuple[Dataset, Dataset]:

@@ -28,7 +28,10 @@ _CHOSEN = (
 )
 # Weights with one row per token or relation: rows are matched by name, so that vocabularies may differ.
 _TOKEN_WEIGHTS = ("encoder.embed_tokens.weight", "lm_head.weight", "lm_head.bias")
-_RELATION_WEIGHTS = ("encoder.knowledge.embed_relations.weight",)
+_RELATION_WEIGHTS = (
+    "encoder.knowledge.embed_relations.weight",
+    "encoder.tail_pointer.embed_relations.weight",
+)
 
 
 def build_model(options: TrainingOptions, data: TrainingData) -> IncrementalEncoderForEndingGeneration:

@@ -21,6 +21,7 @@ from ..hub.card import render_card
 from ..manifest import ManifestError, find_damage, publish_files, read_manifest, write_manifest
 from ..modeling import IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
 from .checkpoints import BEST, RESULTS, RunState
+from .data import TrainingData
 from .options import TrainingOptions
 from .progress import TrainingLog
 
@@ -101,7 +102,7 @@ def describe_run(
     state: RunState,
     log: TrainingLog,
     accelerator: Accelerator,
-    data: str,
+    data: TrainingData,
     num_parameters: int,
 ) -> dict[str, Any]:
     """Return what `metrics.json` and the model card say about a run."""
@@ -109,7 +110,9 @@ def describe_run(
     memory = [event["peak_memory_mb"] for event in log.events if "peak_memory_mb" in event]
     return {
         "system": options.system,
-        "data": data,
+        "data": data.name,
+        "sources": data.sources,
+        "earlier_runs": earlier_runs(options.model_name_or_path),
         "parameters": num_parameters,
         "updates": state.step,
         "epochs": log.events[-1]["epoch"] if log.events else 0,
@@ -124,6 +127,23 @@ def describe_run(
         "python": platform.python_version(),
         "options": options.to_dict(),
     }
+
+
+def earlier_runs(model: str | None) -> list[dict[str, Any] | None]:
+    """
+    Return updates, epochs and minutes of the runs that the weights to start from come from, first one first.
+
+    None stands for runs that nothing is known of.
+    """
+    if model is None:
+        return []
+    try:
+        run = json.loads((Path(model) / "metrics.json").read_text(encoding="utf-8"))["run"]
+        # Runs of earlier versions did not say what they started from.
+        unknown = [None] if run["options"].get("model_name_or_path") else []
+        return [*run.get("earlier_runs", unknown), {name: run[name] for name in ("updates", "epochs", "minutes")}]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return [None]
 
 
 def draw_curves(events: Sequence[dict[str, Any]], path: Path, title: str) -> bool:

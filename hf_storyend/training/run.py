@@ -272,7 +272,7 @@ class TrainingRun:
             evaluation = self.evaluate()
         weights = full_weights(self.module)
         model = self.accelerator.unwrap_model(self.module)
-        run = describe_run(self.options, self.state, self.log, self.accelerator, self.data.name, self.num_parameters)
+        run = describe_run(self.options, self.state, self.log, self.accelerator, self.data, self.num_parameters)
         write_on_main_process(
             self.accelerator,
             lambda: write_results(

@@ -130,3 +130,31 @@ def test_words_are_found_in_the_text_whatever_its_case_and_spaces():
     ]
     assert "".join(piece for piece, _ in pieces) == "She couldn't leave, Tom"
     assert align_words("", ["a"]) == []
+
+
+COLOURED = result("The cat slept.", [("the", 1.0, [], []), ("cat", 0.1, [{**PLACE, "word": "cat", "share": 0.9}], [])])
+
+
+def colours_of(monkeypatch, **settings) -> str:
+    """What is printed of an ending with a copied word, with the escape codes of its colours."""
+    screen = io.StringIO()
+    for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "COLORTERM"):
+        monkeypatch.delenv(name, raising=False)
+    environment = {"TERM": "xterm-256color", **settings.pop("environment", {})}
+    console = Console(file=screen, width=80, highlight=False, _environ=environment, **settings)
+    monkeypatch.setattr(printing, "Console", lambda **_: console)
+    printing.print_endings("A cat.", [{**COLOURED, "evidence": [], "knowledge_effect": None}])
+    return screen.getvalue()
+
+
+def test_words_are_coloured_by_source_on_a_terminal_with_a_key(monkeypatch):
+    shown = colours_of(monkeypatch, force_terminal=True)
+    assert "\x1b[1;32mcat\x1b[0m" in shown and "words from:" in shown
+    assert re.search(r"vocabulary · \x1b\[32mstory\x1b\[0m · \x1b\[36mknowledge", shown)
+
+
+@pytest.mark.parametrize("settings", [{"force_terminal": True, "environment": {"NO_COLOR": "1"}}, {}])
+def test_there_are_no_colours_with_no_color_or_in_a_file(monkeypatch, settings):
+    shown = colours_of(monkeypatch, **settings)
+    assert not re.search(r"\x1b\[(\d;)?3\dm", shown) and "words from:" not in shown
+    assert re.sub(r"\x1b\[[\d;]*m", "", shown).splitlines()[1] == "  The cat slept.  (-0.50 a word)"

@@ -17,6 +17,7 @@ from datasets import Dataset, DatasetDict, load_from_disk
 from hf_storyend import IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
 from hf_storyend.data import PrepareOptions, StoryCollator, build_vocabulary, prepare, tokenise_stories
 from hf_storyend.data.embedded import embedded_stories
+from hf_storyend.data.sources import EMBEDDED_DATASET, data_sources, dataset_name
 from hf_storyend.data.story_words import find_names
 
 
@@ -244,3 +245,29 @@ def test_names_open_sentences_and_are_not_in_lower_case():
     tokenizer = IncrementalEncoderTokenizer(vocab=vocabulary.ids)
     stories = DatasetDict(train=Dataset.from_dict({"context": [*sentences, ["Tom ran."]], "ending": ["Tom ran."] * 4}))
     assert find_names(tokenise_stories(stories, tokenizer)["train"], vocabulary) == ["tom"]
+
+
+def test_what_the_data_were_made_of_is_known_without_paths(files, tmp_path):
+    prepare(small(tmp_path / "named", embedding_size=3, **files))
+    assert data_sources(tmp_path / "named") == {
+        "stories": "stories.jsonl.gz",
+        "num_stories": {"train": 90, "validation": 5, "test": 5},
+        "conceptnet": ["dump.csv.gz"],
+        "glove": "vectors.txt.gz",
+    }
+    assert dataset_name(str(tmp_path / "named")) == "stories" and dataset_name("embedded") == EMBEDDED_DATASET
+    assert data_sources(tmp_path) is None and dataset_name(str(tmp_path / "fables.csv")) == "fables"
+
+
+def test_a_dataset_of_the_hub_keeps_its_owner(tmp_path):
+    report = {
+        "options": {"stories": "me/fables", "conceptnet": ["/home/me/dump.csv"], "glove": None},
+        "stories": {"train": {"stories": 3}},
+        "inputs": {"/home/me/dump.csv": "abc"},
+    }
+    (tmp_path / "report.json").write_text(json.dumps(report))
+    sources = {"stories": "me/fables", "num_stories": {"train": 3}, "conceptnet": ["dump.csv"], "glove": None}
+    assert data_sources(tmp_path) == sources and dataset_name(str(tmp_path)) == "me/fables"
+    for damaged in ("{", "[]", '{"options": 3}', '{"options": {}, "stories": {}, "inputs": {}}'):
+        (tmp_path / "report.json").write_text(damaged)
+        assert data_sources(tmp_path) is None

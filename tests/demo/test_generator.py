@@ -117,7 +117,7 @@ def test_endings_with_user_triples_are_compared_to_the_ending_without(generator,
     assert written.endings == (expected,)
     attended = {(triple.head, triple.relation, triple.tail) for triple in written.endings[0].words[0].triple_attention}
     assert TRIPLE.parts in attended
-    assert written.without_triples == endings(generator)[0]
+    assert written.without_triples.ending == endings(generator)[0]
     # Only for that story: the next visitor does not have it.
     others = generator.generate(ask(generator)).endings[0].words[0].triple_attention
     assert TRIPLE.parts not in {(triple.head, triple.relation, triple.tail) for triple in others}
@@ -157,3 +157,18 @@ def test_the_cache_of_requests_is_bounded(model_directory):
         generator.generate(ask(generator, decoding="sampling", seed=seed))
     information = generator.generate.cache_info()
     assert information.currsize == information.maxsize < 40
+
+
+def test_relations_are_those_of_the_model(generator, model_directory):
+    tokenizer = AutoTokenizer.from_pretrained(model_directory)
+    assert generator.relations(generator.systems[0]) == sorted(tokenizer.knowledge.relations)
+    assert generator.relations(generator.systems[1]) == []
+    assert generator.paths[0] == model_directory
+
+
+def test_top_k_and_top_p_leave_the_likeliest_words(generator):
+    greedy = endings(generator, decoding="greedy")
+    sampling = {"decoding": "sampling", "temperature": 2.0, "num_endings": 3}
+    for settings in ({"top_k": 1}, {"top_p": 0.05}):
+        assert set(endings(generator, **sampling, **settings)) == set(greedy)
+    assert set(endings(generator, **sampling)) != set(greedy)

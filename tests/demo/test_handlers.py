@@ -14,9 +14,11 @@ import pytest
 pytest.importorskip("gradio", reason="gradio is not installed")
 
 from hf_storyend.demo import EndingGenerator, build_demo  # noqa: E402
+from hf_storyend.demo.app import EXAMPLES, TRIPLE_EXAMPLES  # noqa: E402
 from hf_storyend.demo.generator import GeneratedEndings  # noqa: E402
 from hf_storyend.demo.handlers import DemoHandlers  # noqa: E402
-from hf_storyend.demo.rendering import ending_html, word_table_html  # noqa: E402
+from hf_storyend.demo.rendering import READING, ending_html, word_table_html  # noqa: E402
+from hf_storyend.demo.requests import parse_story, parse_triples  # noqa: E402
 from hf_storyend.explanation import EndingWord, Evidence, Sources, SourceTriple, SourceWord  # noqa: E402
 from hf_storyend.explanation.wording import effect_text, percent  # noqa: E402
 
@@ -66,7 +68,9 @@ def test_an_ending_comes_with_a_row_for_each_word(handlers):
     shown = generate(handlers)
     (explanation,) = handlers._generator.generate(shown["request"]).endings
     assert shown["message"] == "" and shown["area"].visible
-    assert Tags(shown["ending"]).text == explanation.ending
+    assert Tags(shown["ending"]).text == f"{explanation.ending}Copy"
+    (copy,) = [found for tag, found in Tags(shown["ending"]).elements if tag == "button"]
+    assert copy["data-copy"] == explanation.ending
     rows = rows_of(shown["words"])
     assert len(rows) >= len(explanation.words)
     for row, word in zip(rows, explanation.words, strict=False):
@@ -82,13 +86,19 @@ def test_several_endings_can_be_chosen_among(handlers):
     endings = handlers._generator.generate(shown["request"]).endings
     assert shown["endings"].visible and [number for _, number in shown["endings"].choices] == [0, 1, 2, 3]
     chosen = handlers.choose(shown["request"], 2)
-    assert Tags(chosen[0]).text == (endings[2].ending or "(an ending without words)")
+    assert Tags(chosen[0]).text == (endings[2].ending or "(an ending without words)") + "Copy"
+    # What is drawn when its tab is opened says so until then.
+    assert all("One moment" in waiting for waiting in chosen[3:])
     assert f"{endings[2].log_probability:.2f}" in chosen[2]
 
 
 def test_own_triples_show_the_ending_without_them(handlers):
     shown = generate(handlers, triples="oven, Causes, smoke")
-    assert "Without your triples:" in Tags(shown["ending"]).text
+    generated = handlers._generator.generate(shown["request"])
+    before, after = (explanation.ending for explanation in (generated.without_triples, generated.endings[0]))
+    text = Tags(shown["ending"]).text
+    assert text.startswith(f"Without your triples{before}CopyWith your triples{after}Copy")
+    assert ("The same ending" in text) == (before == after)
     assert "Causes" in handlers.page(shown["request"], 0)
 
 
@@ -106,18 +116,18 @@ def test_a_system_that_copies_shows_the_places(handlers):
 def test_words_from_knowledge_are_marked_and_their_triples_have_shares_and_effects(handlers):
     shown = generate(handlers, triples="oven, Causes, smoke", system=2)
     (explanation,) = handlers._generator.generate(shown["request"]).endings
-    assert Tags(shown["ending"]).text.startswith(explanation.ending)
-    marked = [attributes for tag, attributes in Tags(shown["ending"]).elements if tag == "span"]
+    part = shown["ending"].partition("With your triples")[2]
+    marked = [attributes for tag, attributes in Tags(part).elements if tag == "span"]
     first = explanation.words[0].sources
     assert marked[0] == {
         "class": "source knowledge",
-        "title": f"{percent(first.triples[0].share)} from oven Causes smoke",
+        "tabindex": "0",
+        "data-sources": f"{percent(first.triples[0].share)} from oven Causes smoke",
     }
     best = explanation.evidence[0]
     effect = effect_text(explanation.effects.of_triple(best.triple))
     assert f"oven · Causes · smokesmoke{percent(best.share)}{effect}" in rows_of(shown["words"])
     assert "less likely" in effect and "reads no knowledge" not in shown["words"]
-    assert "mostly came from" in Tags(shown["ending"]).text and "mostly" not in generate(handlers)["ending"]
 
 
 def test_what_stands_in_a_title_is_escaped(handlers):
@@ -134,9 +144,11 @@ def test_what_stands_in_a_title_is_escaped(handlers):
     )
     shown = ending_html(GeneratedEndings((hostile,)), 0)
     (_, _), (tag, attributes), *_ = Tags(shown).elements
-    assert tag == "span" and set(attributes) == {"class", "title"}
-    assert attributes["title"] == f'70 % from "{name}" in sentence 1, 30 % from {name} IsA {name}'
-    assert Tags(shown).text.startswith(f"{name}!") and names_of(shown) == {"p", "span"}
+    assert tag == "span" and set(attributes) == {"class", "tabindex", "data-sources"}
+    sources = f'70 % from "{name}" in sentence 1: {hostile.story[0]}\n30 % from {name} IsA {name}'
+    assert attributes["data-sources"] == sources
+    assert Tags(shown).text.startswith(f"{name}!") and names_of(shown) == {"p", "span", "button"}
+    assert Tags(shown).elements[-1][1]["data-copy"] == f"{name}!"
     table = word_table_html(hostile)
     assert "b" not in names_of(table) and not any("onmouseover" in found for _, found in Tags(table).elements)
     assert f"{name} · IsA · {name}" in Tags(table).text
@@ -181,7 +193,7 @@ def test_text_of_visitors_is_never_markup(handlers, story, system):
     assert shown["message"] == ""
     table = {"table", "thead", "tbody", "tr", "th", "td", "span", "small", "p", "ul", "li"}
     assert names_of(shown["words"]) <= table
-    assert names_of(shown["ending"]) <= {"p", "span"}
+    assert names_of(shown["ending"]) <= {"p", "span", "button"}
     ((tag, attributes),) = Tags(handlers.page(shown["request"], 0)).elements
     assert tag == "iframe" and attributes["sandbox"] == "allow-scripts"
     assert attributes["srcdoc"] == handlers._generator.generate(shown["request"]).endings[0].to_html()
@@ -193,7 +205,8 @@ def test_text_of_visitors_is_never_markup(handlers, story, system):
 def test_pictures_are_images_with_a_description(handlers, story):
     request = generate(handlers, story)["request"]
     for shown in (handlers.clues(request, 0), handlers.attention(request, 0)):
-        (_, box), (_, image) = Tags(shown).elements
+        (_, box), (_, image), _, (button, _) = Tags(shown).elements
+        assert button == "button"
         assert box["tabindex"] == "0" and image["alt"]
         picture = base64.b64decode(image["src"].removeprefix("data:image/svg+xml;base64,"))
         assert ElementTree.fromstring(picture).tag.endswith("svg")
@@ -216,8 +229,44 @@ def test_programs_get_json_and_the_same_messages(handlers):
 def test_every_input_of_the_page_has_a_label(model_directory):
     demo = build_demo([model_directory])
     boxes = [
-        block for block in demo.blocks.values() if type(block).__name__ in ("Textbox", "Radio", "Slider", "Number")
+        block
+        for block in demo.blocks.values()
+        if type(block).__name__ in ("Textbox", "Radio", "Slider", "Number", "Dropdown")
     ]
-    assert len(boxes) >= 7 and all(box.label for box in boxes)
+    assert len(boxes) >= 12 and all(box.label for box in boxes)
     assert not demo.analytics_enabled
     assert html.escape(demo.title) == demo.title
+
+
+def test_a_triple_is_added_to_the_list_and_its_fields_are_emptied(handlers):
+    assert handlers.add_triple("", "oven", "Causes", " smoke ") == ["", "oven, Causes, smoke", "", ""]
+    message, triples, *_ = handlers.add_triple("oven, Causes, smoke\n", "cake", "UsedFor", "party")
+    assert (message, triples) == ("", "oven, Causes, smoke\ncake, UsedFor, party")
+    message, *kept = handlers.add_triple("oven, Causes, smoke", "cake", None, "")
+    assert "Triple 2 must be head, relation, tail" in Tags(message).text and all(isinstance(one, dict) for one in kept)
+
+
+def test_the_relations_to_choose_from_are_those_of_the_system(handlers):
+    knowing, copying, _ = handlers._generator.systems
+    dropdown = handlers.relations(knowing, "UsedFor")
+    assert dropdown.value == "UsedFor" and [name for name, _ in dropdown.choices] == handlers._generator.relations(
+        knowing
+    )
+    assert handlers.relations(knowing, "Unheard").value in handlers._generator.relations(knowing)
+    assert handlers.relations(copying).choices == [] and not handlers.relations(copying).interactive
+
+
+def test_there_are_ten_examples_and_some_with_triples():
+    assert len(EXAMPLES) == 10 == len(set(EXAMPLES)) and len(TRIPLE_EXAMPLES) >= 3
+    for story, triples in TRIPLE_EXAMPLES:
+        assert parse_triples(triples)[0].head in story and len(parse_story(story)) == 3
+    for story in EXAMPLES:
+        assert len(parse_story(story)) == 4
+
+
+def test_the_header_has_links_and_one_sentence_on_how_to_read_the_page(model_directory):
+    demo = build_demo([model_directory])
+    (header,) = [block.value for block in demo.blocks.values() if getattr(block, "elem_id", None) == "header"]
+    links = [attributes["href"] for tag, attributes in Tags(header).elements if tag == "a"]
+    assert links == ["https://arxiv.org/abs/1808.10113", "code", "card"]
+    assert READING in header and re.findall(r"\.\W*$|\. [A-Z]", Tags(READING).text) == ["."]

@@ -121,8 +121,13 @@ def test_keys_are_enough(page):
     assert active().get_attribute("type") == "radio"
     page.press(Keys.ARROW_DOWN)
     page.wait(lambda: page.text("#ending") not in ("", first))
-    # Each of the three is a stop of its own.
+    # Each of the three is a stop of its own, and so is each word of the ending.
     page.press(Keys.TAB)
+    page.press(Keys.TAB)
+    assert "source" in active().get_attribute("class")
+    for _ in page.all("#ending .source"):
+        page.press(Keys.TAB)
+    assert active().text == "Copy"
     page.press(Keys.TAB)
     assert active().get_attribute("role") == "tab"
 
@@ -177,7 +182,39 @@ def test_user_triples_are_used_and_an_invalid_one_is_named(page):
     page.wait(lambda: page.text("#results") == "")
     page.fill("#triples textarea", "oven, Causes, smoke")
     page.generate()
-    page.wait(lambda: "Without your triples:" in page.text("#ending") and page.text("#message") == "")
+    page.wait(lambda: "Without your triples" in page.text("#ending .before") and page.text("#message") == "")
+    assert page.text("#ending .after").startswith("With your triples")
+
+
+def test_a_triple_is_put_together_from_a_choice_of_relations(page):
+    page.open("own")
+    page.wait(
+        lambda: page.one("#head textarea, #head input").is_displayed() and page.one("#relation input").is_displayed()
+    )
+    page.wait(lambda: page.one("#relation input").get_property("value") == "Causes")
+    page.fill("#head textarea, #head input", "oven")
+    page.fill("#tail textarea, #tail input", "smoke")
+    page.one("#add").click()
+    page.wait(lambda: page.one("#triples textarea").get_property("value") == "oven, Causes, smoke")
+    page.wait(lambda: page.one("#head textarea, #head input").get_property("value") == "")
+
+
+def test_a_word_shows_its_sources_when_it_has_the_focus(page):
+    page.generate()
+    word = page.all("#ending .source")[0]
+    shown = "return getComputedStyle(arguments[0], '::after').content"
+    assert page.driver.execute_script(shown, word) in ("none", "normal")
+    page.driver.execute_script("arguments[0].focus()", word)
+    assert "from the vocabulary" in page.driver.execute_script(shown, word)
+
+
+def test_the_ending_is_copied(page):
+    page.generate()
+    # A headless browser has no clipboard: what would go there is caught.
+    page.driver.execute_script("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
+    page.one("#ending button.copy").click()
+    page.wait(lambda: page.text("#ending button.copy") == "Copied")
+    assert page.driver.execute_script("return window.copied") == page.text("#ending .ending")
 
 
 @pytest.mark.parametrize(("story", "problem"), [("", "The story is empty"), ("?! 🎂", "The story has no words")])
@@ -221,8 +258,16 @@ def test_on_a_phone_the_ending_stands_below_the_button_and_nothing_is_cut_off(pa
         assert 0 < ending["y"] - (button["y"] + button["height"]) < 60
         assert page.one("#options").rect["y"] > ending["y"]
         assert all(label.rect["height"] >= 44 for label in page.all("#endings label"))
-        for name in ("Words", "Explore", "Clues"):
+        for name in ("Words", "Explore", "Clues", "Attention"):
             page.open_tab(name)
             assert page.driver.execute_script("return document.documentElement.scrollWidth") == 390
+        for name in ("clues", "attention"):
+            page.open_tab(name.capitalize())
+            page.wait(lambda name=name: page.all(f"#{name} img"))
+            rect = page.one(f"#{name} img").rect
+            assert rect["x"] >= 0 and rect["x"] + rect["width"] <= 390
+        page.one("#attention button.enlarge").click()
+        page.wait(lambda: page.one("#attention img").rect["width"] > 800)
+        assert page.driver.execute_script("return document.documentElement.scrollWidth") == 390
     finally:
         page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

@@ -95,6 +95,8 @@ def test_a_triple_of_a_program_is_three_strings(parts):
         ({"decoding": "sampling", "seed": True}, "The seed must be a whole number"),
         ({"decoding": "sampling", "temperature": 0}, "The temperature must be a number from 0.1 to 2.0; got `0`"),
         ({"decoding": "sampling", "temperature": float("nan")}, "The temperature must be a number"),
+        ({"decoding": "sampling", "top_p": 0}, "Top-p must be a number from 0.05 to 1.0; got `0`"),
+        ({"decoding": "sampling", "top_k": -1}, "Top-k must be a whole number from 0 to 200; got `-1`"),
         ({"triples": (UserTriple(1, "a", "b", "c"),) * 51}, "There are 51 triples; the demo takes at most 50"),
     ],
 )

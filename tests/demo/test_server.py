@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import urllib.error
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -37,6 +38,16 @@ def test_nothing_is_recorded(server):
     settings = json.loads(server.get("config"))
     assert settings["analytics_enabled"] is False
     assert not settings.get("run_history")
+
+
+def test_card_and_code_are_pages_beside_the_demo(server):
+    cards, code = server.get("card"), server.get("code")
+    assert 'href="card/0"' in cards and "copying (hlstm-copy)" in cards and "no card" in server.get("card/0")
+    assert code.index("modeling_incremental_encoder.py") < code.index("baselines.py")
+    assert server.get("code/baselines.py").startswith("# Copyright")
+    for path in ("card/2", "code/setup.py", "code/..%2Fpretrained.py", "code/__init__"):
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            server.get(path)
 
 
 def test_a_program_gets_endings_and_error_messages(server):

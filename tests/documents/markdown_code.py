@@ -10,9 +10,11 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 ROOT = Path(__file__).parents[2]
+TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 DOCUMENTS = [
     *(ROOT / name for name in ("README.md", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     *sorted((ROOT / "docs").glob("*.md")),
+    *TUTORIALS,
     *sorted((ROOT / "hub_cards").glob("*.md")),
     ROOT / "hub_cards" / "space" / "README.md",
     ROOT / "hf_storyend" / "assets" / "default_model" / "README.md",

@@ -6,10 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
-from documents.markdown_code import DOCUMENTS, ROOT, Block, blocks_of
+from documents.markdown_code import DOCUMENTS, ROOT, TUTORIALS, Block, blocks_of
 from documents.shells import Printed
 from documents.test_documented_commands_run import assert_alike
 from hub.hub_server import Blob, Repo
+from remote_code import WITHOUT_PACKAGE, run
 
 import hf_storyend
 from hf_storyend import IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
@@ -39,7 +40,7 @@ BEFORE = {
     "docs/annotation.md": [SCORED_STUDY],
 }
 TEMPLATE = "hub_cards/template.md"
-NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS if path != ROOT / TEMPLATE]
+NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS if path not in {ROOT / TEMPLATE, *TUTORIALS}]
 CARDS = [name for name in NAMES if "# How to use" in (ROOT / name).read_text(encoding="utf-8")]
 RUN_ALONE = [name for name in NAMES if python_of(name) and name not in {*HOW_TO_PIECES, *CARDS}]
 
@@ -83,11 +84,21 @@ def _put_on_hub(hub, folder: Path, commit: str) -> None:
 
 
 def test_the_python_of_cards_runs(warm_shell):
-    """Cards are made from one template: what they have in common is run once, from a directory OWNER/NAME."""
-    codes = {block.code for name in CARDS for block in python_of(name)}
-    assert len(CARDS) > 10 and len(codes) < 3
-    done = run_blocks(sorted(codes), warm_shell("a card"))
-    assert done.code == 0 and "ending" in done.out, done.err
+    """Cards are made from one template: what they have in common is run once, beside a directory `my_model`."""
+    programs = {tuple(block.code for block in python_of(name)) for name in CARDS}
+    assert len(CARDS) > 10 and len(programs) < 4
+    for codes in programs:
+        done = run_blocks(list(codes), warm_shell("a card"))
+        assert done.code == 0 and "." in done.out, done.err
+
+
+@pytest.mark.slow
+def test_the_python_of_cards_runs_where_the_package_does_not_exist(tmp_path):
+    source = tmp_path / "my_model"
+    _save_model(source)
+    codes = [block.code.replace('"my_model"', repr(str(source))) for block in python_of("hub_cards/ie.md")]
+    done = run("\n".join([WITHOUT_PACKAGE, *codes]), home=tmp_path / "home")
+    assert done.returncode == 0 and done.stdout.startswith("['"), done.stderr
 
 
 def test_code_that_needs_what_no_block_before_it_made_is_seen(warm_shell):

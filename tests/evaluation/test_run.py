@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,8 +10,12 @@ from pathlib import Path
 import pytest
 
 from hf_storyend.data import PrepareOptions, embedded_stories, prepare
+from hf_storyend.evaluation.gender_swap_result import GenderSwap
+from hf_storyend.evaluation.notes import note_evaluation, read_notes, weights_digest
 from hf_storyend.evaluation.options import EvaluateOptions, EvaluationOptions, ScoreOptions
+from hf_storyend.evaluation.results import Evaluation
 from hf_storyend.evaluation.run import evaluate, evaluate_model, score
+from hf_storyend.pretrained import EXAMPLE_STORIES, default_model
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "evaluate.py"
 NO_SAMPLING = EvaluationOptions(batch_size=4, num_seeds=0)
@@ -84,7 +89,9 @@ def in_folder(folder, monkeypatch):
 @pytest.mark.usefixtures("in_folder")
 def test_evaluate_and_score_give_the_same_metrics(folder):
     settings = {"data_dir": "prepared", "max_stories": 6, "bootstrap_samples": 20}
-    evaluated = evaluate(EvaluateOptions(model="prepared", max_new_tokens=6, output_dir="results", **settings))
+    shutil.copytree("prepared", "mine", ignore=shutil.ignore_patterns("report.json", "stories", "tokenised"))
+    own = {"max_new_tokens": 6, "output_dir": "results", "gender_swap": True}
+    evaluated = evaluate(EvaluateOptions(model="mine", **own, **settings))
     endings = "results/endings.jsonl"
     scored = score(ScoreOptions(endings=(endings,), names=("ours",), model="prepared", baseline=endings, **settings))
     assert list(scored) == ["ours"]
@@ -93,6 +100,22 @@ def test_evaluate_and_score_give_the_same_metrics(folder):
     assert scored["ours"].trivial_baselines == evaluated.trivial_baselines and evaluated.num_stories == 6
     assert {row["p_value"] for row in scored["ours"].significance.values()} == {1.0}
     assert json.loads((folder / "results" / "evaluation.json").read_text()) == json.loads(evaluated.to_json())
+    # The model's directory notes it, for its card.
+    (note,) = read_notes(folder / "mine")
+    assert (note.dataset_id, note.split, note.num_stories) == ("hf_storyend-embedded", "test", 6)
+    assert note.decoding == "preset paper, max_new_tokens 6" and note.metrics == evaluated.metrics
+    assert list(note.examples) == list(EXAMPLE_STORIES) and note.weights == weights_digest(folder / "mine")
+    assert GenderSwap.from_dict(note.gender_swap) == evaluated.gender_swap
+    assert "change places" not in evaluated.to_markdown() and "once of her" in evaluated.to_markdown()
+
+
+@pytest.mark.usefixtures("in_folder")
+def test_nothing_is_noted_where_no_model_of_ones_own_is(folder):
+    before = {path: set(Path(path).iterdir()) for path in ("prepared", default_model())}
+    for model in ("prepared", default_model(), "me/on-the-hub"):
+        settings = {"dataset_id": "a", "split": "test", "decoding": "preset paper", "examples": {}}
+        note_evaluation(model, Evaluation({"bleu_1": 1.0}), **settings)
+    assert before == {path: set(Path(path).iterdir()) for path in before}
 
 
 @pytest.mark.usefixtures("in_folder")

@@ -50,7 +50,7 @@ def test_one_commit_of_exactly_the_models_files(hub, api, folder):
 
 def test_the_card_is_made_and_names_the_repository(hub, api, folder):
     push(folder, REPO, api=api)
-    assert f'pipeline(model="{REPO}"' in pushed(hub)["README.md"].decode()
+    assert f'name = "{REPO}"' in pushed(hub)["README.md"].decode()
     assert not (folder / "README.md").exists()
 
 
