@@ -226,6 +226,11 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
 
     def _check_knowledge(self, table: KnowledgeTable, origin: str | None) -> None:
         vocabulary = self.get_vocab()
+        graphs = (*table.triples.values(), *table.phrases.values())
+        tails = {tail for rows in graphs for _, _, tail in rows}
+        offered_words = tails.union(*map(table.forms_of, tails), *(words.split(" ") for words in table.phrases))
+        if vocabulary.keys() >= offered_words:
+            return
         for words, rows in (*table.triples.items(), *table.phrases.items()):
             offered = [form for _, _, tail in rows for form in (tail, *table.forms_of(tail))]
             parts = words.split(" ") if " " in words else []
