@@ -59,7 +59,7 @@ def find_model(name: str | Path | None) -> str:
     if Path(name).is_dir() and not (Path(name) / _CONFIG).is_file():
         inside = sorted(str(path.parent) for path in Path(name).glob(f"*/{_CONFIG}"))
         hint = f" Is it one of {', '.join(inside[:5])}?" if inside else ""
-        raise ValueError(f"`{name}` is no model: the directory has no {_CONFIG}.{hint}")
+        raise ValueError(f"`{name}` is no model: it has no {_CONFIG}.{hint}")
     return name
 
 

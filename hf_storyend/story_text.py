@@ -43,13 +43,13 @@ def check_story_size(story: str | Sequence[str], max_sentences: int, max_sentenc
     if len(sentences) > max_sentences:
         raise ValueError(
             f"The story has {len(sentences):,} sentences, more than {max_sentences:,}: shorten it, or raise "
-            "`max_sentences`."
+            "the limit `max_sentences`."
         )
     for number, sentence in enumerate(sentences, start=1):
         if (num_words := len(split_words(sentence))) > max_sentence_length:
             raise ValueError(
                 f"Sentence {number} of the story has {num_words:,} words, more than {max_sentence_length:,}: shorten "
-                "it, or raise `max_sentence_length`."
+                "it, or raise the limit `max_sentence_length`."
             )
 
 

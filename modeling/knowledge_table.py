@@ -131,7 +131,9 @@ class KnowledgeTable:
                 continue
             _, relation, tail = triple
             if relation_name(relation) not in self.relation_ids:
-                problems[position] = f"{triple!r}: relation {relation!r} is not one of {', '.join(self.relations)}"
+                # Relations of encyclopaedias, `dbpedia/genre`, are none that anybody means.
+                known = ", ".join(name for name in self.relations if "/" not in name)
+                problems[position] = f"{triple!r}: relation {relation!r} is not one of {known}"
             elif tail not in vocabulary:
                 problems[position] = f"{triple!r}: {tail!r} not in the vocabulary"
         return problems
@@ -161,16 +163,21 @@ class KnowledgeTable:
             torch.zeros(num_rows, num_triples),
             torch.full((num_rows, num_triples, num_forms), pad_id, dtype=torch.long),
         )
-        for word, graph in self.triples.items():
-            if not graph:
-                continue
-            row, size = rows[word], len(graph)
-            found.triple_ids[row, :size] = torch.tensor(self.ids(graph, vocabulary, unk_id))
-            found.triple_mask[row, :size] = 1
-            found.triple_weights[row, :size] = torch.tensor([self.weight_of(triple) for triple in graph])
-            forms = [self.form_ids(tail, vocabulary) for _, _, tail in graph]
-            padded = [ids + [pad_id] * (num_forms - len(ids)) for ids in forms]
-            found.tail_form_ids[row, :size] = torch.tensor(padded)
+        # All at once, and each distinct triple once: a tensor a word takes a second.
+        triples = [triple for graph in self.triples.values() for triple in graph]
+        if not triples:
+            return found
+        distinct = {triple: place for place, triple in enumerate(dict.fromkeys(triples))}
+        tails = {tail: place for place, tail in enumerate(dict.fromkeys(tail for _, _, tail in distinct))}
+        form_ids = [self.form_ids(tail, vocabulary) for tail in tails]
+        forms = torch.tensor([ids + [pad_id] * (num_forms - len(ids)) for ids in form_ids])
+        words = torch.tensor([rows[word] for word, graph in self.triples.items() for _ in graph])
+        columns = torch.tensor([column for graph in self.triples.values() for column in range(len(graph))])
+        places = torch.tensor([distinct[triple] for triple in triples])
+        found.triple_ids[words, columns] = torch.tensor(self.ids(distinct, vocabulary, unk_id))[places]
+        found.triple_mask[words, columns] = 1
+        found.triple_weights[words, columns] = torch.tensor([self.weights.get(one, 0.0) for one in distinct])[places]
+        found.tail_form_ids[words, columns] = forms[torch.tensor([tails[tail] for _, _, tail in distinct])[places]]
         return found
 
     def form_ids(self, tail: str, vocabulary: Mapping[str, int]) -> list[int]:
@@ -224,7 +231,7 @@ class KnowledgeTable:
 
         def as_triples(name: str) -> dict[str, list[Triple]]:
             for words, rows in content[name].items():
-                if not isinstance(rows, list) or not all(_is_position(row, len(triples)) for row in rows):
+                if not isinstance(rows, list) or not _are_positions(rows, len(triples)):
                     raise ValueError(
                         f"`{name}[{words!r}]` must be a list of positions in `triples`; got {rows!r:.60}."
                     )
@@ -263,18 +270,24 @@ def _checked_graphs(
     name: str, graphs: Mapping[str, Iterable[Triple]], relation_ids: Mapping[str, int], max_triples: int
 ) -> dict[str, list[Triple]]:
     checked: dict[str, list[Triple]] = {}
+    # The same triple stands in the graphs of several words: it is looked at once.
+    known: set[int] = set()
     for words, triples in graphs.items():
-        rows: list[Any] = [tuple(triple) for triple in triples]
+        rows: list[Any] = list(map(tuple, triples))
         if len(rows) > max_triples:
             raise ValueError(f"`{name}[{words!r}]` has {len(rows)} triples; `max_triples` is {max_triples}.")
-        for row in rows:
+        new = () if known.issuperset(map(id, rows)) else rows
+        for row in new:
             if not _is_triple(row) or row[1] not in relation_ids:
                 raise ValueError(f"`{name}[{words!r}]` has {row!r}, not (head, known relation, tail).")
+            known.add(id(row))
         checked[words] = rows
     return checked
 
 
 def _checked_weights(weights: Mapping[Triple, float]) -> dict[Triple, float]:
+    if set(map(type, weights.values())) == {float} and all(map(math.isfinite, weights.values())):
+        return dict(weights)
     for triple, weight in weights.items():
         is_number = isinstance(weight, (int, float)) and not isinstance(weight, bool)
         if not is_number or not math.isfinite(weight):
@@ -291,8 +304,12 @@ def _checked_forms(forms: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
 
 
 def _is_triple(value: Any) -> bool:
-    return isinstance(value, (tuple, list)) and len(value) == 3 and all(isinstance(part, str) for part in value)
+    if not isinstance(value, (tuple, list)) or len(value) != 3:
+        return False
+    head, relation, tail = value
+    return isinstance(head, str) and isinstance(relation, str) and isinstance(tail, str)
 
 
-def _is_position(value: Any, length: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < length
+def _are_positions(values: list[Any], length: int) -> bool:
+    # By type: True is no position.
+    return set(map(type, values)) <= {int} and all(0 <= value < length for value in values)

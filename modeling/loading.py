@@ -141,10 +141,7 @@ def check_missing_keys(information: Mapping[str, Any], settings: Mapping[str, An
     missing = sorted(information["missing_keys"])
     if missing and not settings.get("ignore_mismatched_sizes"):
         names = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
-        raise ValueError(
-            f"the weights lack {names}: the file is incomplete, or of another configuration. "
-            "`ignore_mismatched_sizes=True` would start the missing ones from random values."
-        )
+        raise ValueError(f"the weights lack {names}: the file is incomplete, or of another configuration.")
 
 
 def check_size(config: Any, weights: Sequence[Path] = ()) -> None:

@@ -231,7 +231,7 @@ def _check_values(config: IncrementalEncoderConfig, inputs: StoryInputs) -> None
     _check_range("input_ids", inputs.word_ids[inputs.word_mask], config.vocab_size, "`config.vocab_size`")
     empty = ~inputs.word_mask.flatten(1).any(dim=1)
     if empty.any():
-        raise ValueError(f"Story {int(empty.nonzero()[0])} of the batch is empty: its `attention_mask` is zero.")
+        raise ValueError(f"Story {int(empty.nonzero()[0]) + 1} of the batch is empty: its `attention_mask` is zero.")
     if (~inputs.word_mask[..., :-1] & inputs.word_mask[..., 1:]).any():
         raise ValueError("`attention_mask` has a word behind padding: pad sentences on the right.")
     if config.copy:

@@ -190,7 +190,7 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         listed = "; ".join(list(problems.values())[:10]) + ("; ..." if len(problems) > 10 else "")
         message = f"{len(problems)} of {len(triples)} triples can't be used: {listed}."
         if not skip_unknown:
-            raise ValueError(message + " Mend or remove them, or pass `skip_unknown=True` to `add_triples`.")
+            raise ValueError(f"{message} Mend or remove them.")
         logger.warning(message)
         return [triple for position, triple in enumerate(triples) if position not in problems]
 
@@ -213,6 +213,11 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
 
     def _check_knowledge(self, table: KnowledgeTable, origin: str | None) -> None:
         vocabulary = self.get_vocab()
+        graphs = (*table.triples.values(), *table.phrases.values())
+        tails = {tail for rows in graphs for _, _, tail in rows}
+        offered_words = tails.union(*map(table.forms_of, tails), *(words.split(" ") for words in table.phrases))
+        if vocabulary.keys() >= offered_words:
+            return
         for words, rows in (*table.triples.items(), *table.phrases.items()):
             offered = [form for _, _, tail in rows for form in (tail, *table.forms_of(tail))]
             parts = words.split(" ") if " " in words else []
@@ -433,19 +438,19 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         elif isinstance(story, Sequence) and all(isinstance(sentence, str) for sentence in story):
             sentences = [normalize_text(sentence) for sentence in story]
         else:
-            raise ValueError(f"Story {row} must be a string or a list of sentences; got {shortened(story)}.")
+            raise ValueError(f"Story {row + 1} must be a string or a list of sentences; got {shortened(story)}.")
         if not sentences:
-            raise ValueError(f"Story {row} is empty: {shortened(story)}.")
+            raise ValueError(f"Story {row + 1} is empty: {shortened(story)}.")
         return sentences
 
     def _ending_words(self, endings: Any) -> list[list[str]]:
         rows = []
         for row, ending in enumerate(self._as_batch("text_target", endings)):
             if not isinstance(ending, str):
-                raise ValueError(f"Ending {row} must be a string; got {shortened(ending)}.")
+                raise ValueError(f"Ending {row + 1} must be a string; got {shortened(ending)}.")
             words = self._split(normalize_text(ending))
             if not words:
-                raise ValueError(f"Ending {row} has no word: {ending!r}.")
+                raise ValueError(f"Ending {row + 1} has no word: {ending!r}.")
             rows.append(words)
         return rows
 
@@ -782,7 +787,7 @@ def _check_sentences(stories: list[list[list[str]]]) -> None:
     for row, story in enumerate(stories):
         for number, words in enumerate(story):
             if not words:
-                raise ValueError(f"Sentence {number + 1} of story {row} has no word.")
+                raise ValueError(f"Sentence {number + 1} of story {row + 1} has no word.")
 
 
 IncrementalEncoderTokenizer.register_for_auto_class()

@@ -54,12 +54,25 @@ def from_options(command: Callable[..., None], read_file: Callable[..., Any] | N
             command(**{options_name: read_file(path, **typed)}, **given)
             return
         # What was not given has the default of the dataclass.
-        options = options_class(**{name: value for name, value in values.items() if value not in (None, ())})
+        given_options = {name: value for name, value in values.items() if value not in (None, ())}
+        try:
+            options = options_class(**given_options)
+        except ValueError as error:
+            raise ValueError(_with_flags(str(error), options_class)) from error
         command(**{options_name: options}, **given)
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
+
+
+def _with_flags(message: str, options_class: Any) -> str:
+    """Return a message whose names of options are spelt as on the command line."""
+    for field in _options_of(options_class):
+        flag = field.metadata["flag"] or field.name
+        shown = (field.metadata["metavar"] or flag.upper()) if field.metadata["positional"] else f"--{flag}"
+        message = message.replace(f"`{field.name}`", f"`{shown}`").replace(f"`{flag}`", f"`{shown}`")
+    return message
 
 
 def _is_typed(context: Any, name: str) -> bool:

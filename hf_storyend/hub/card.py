@@ -124,7 +124,7 @@ def render_card_of(folder: str | Path, name: str | None = None) -> str:
     """
     folder = Path(folder)
     if not (folder / "config.json").is_file():
-        raise ValueError(f"{folder} is no model directory: it has no config.json.")
+        raise ValueError(f"`{folder}` is no model: it has no config.json.")
     measured = _read_json(folder / "metrics.json")
     run = measured.get("run")
     system_name = run["system"] if run else _system_of(_read_json(folder / "config.json")).name

@@ -318,7 +318,7 @@ def _check_inside(folder: Path, path: Path) -> None:
 def _read_config(folder: Path) -> dict[str, Any]:
     path = folder / "config.json"
     if not path.is_file():
-        raise ValueError(f"{folder} is no model directory: it has no config.json.")
+        raise ValueError(f"`{folder}` is no model: it has no config.json.")
     config = _read_json(path)
     model_type = config.get("model_type")
     if model_type != IncrementalEncoderConfig.model_type:

@@ -111,7 +111,7 @@ def test_triples_are_added(generate):
         ((STORY, "--temperature", "0", "--do_sample"), "`temperature` must be above 0; got 0.0"),
         ((STORY, "--triple", "smoke AtLocation kitchen"), "must be `head,Relation,tail`"),
         ((STORY, "--triple", "smoke,AtLocation,xylophone"), "xylophone"),
-        (("",), "Story 0 is empty"),
+        (("",), "Story 1 is empty"),
     ],
 )
 def test_errors_of_the_user_are_a_line_and_exit_code_2(generate, arguments, message):

@@ -27,7 +27,7 @@ def change(name, index, value):
         (change("input_ids", (0, 0, 0), -1), "`input_ids` holds -1"),
         (change("labels", (0, 0), NUM_WORDS), f"`labels` holds {NUM_WORDS}"),
         (change("labels", (0, 0), -5), "`labels` holds -5"),
-        (change("attention_mask", 1, 0), "Story 1 of the batch is empty"),
+        (change("attention_mask", 1, 0), "Story 2 of the batch is empty"),
         (lambda b: b.update(attention_mask=b["attention_mask"][:, :, :-1]), "`attention_mask` must have the shape"),
         (lambda b: b.update(triple_mask=b["triple_mask"][..., :-1]), "`triple_mask` must be"),
         (lambda b: b.update(triple_ids=b["triple_ids"][..., :2]), "`triple_ids` must be"),

@@ -60,7 +60,7 @@ def test_rows_of_padding_alone(name):
     assert logits.isfinite().all()
     torch.testing.assert_close(logits, expected)
     batch["attention_mask"][1] = 0
-    with pytest.raises(ValueError, match="Story 1 of the batch is empty"):
+    with pytest.raises(ValueError, match="Story 2 of the batch is empty"):
         model(**batch, decoder_input_ids=steps)
 
 
