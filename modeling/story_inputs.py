@@ -63,6 +63,11 @@ def prepare_story_inputs(
         )
         input_ids = input_ids.unsqueeze(1)
     word_mask = _word_mask(input_ids, attention_mask)
+    if triple_ids is None and (config.knowledge or config.tail_pointer) and is_eager_mode(input_ids):
+        logger.warning_once(
+            "`triple_ids` is missing: nothing is known of the story's words. Give the model all that the tokenizer "
+            "returns, `model(**tokenizer(...))`."
+        )
     if triple_ids is None or triple_ids.numel() == 0:
         # Without triples there is nothing that these could describe.
         triple_weights = tail_form_ids = None

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .results import METRIC_TITLES, Evaluation, compare_in_table, save_evaluation
     from .run import endings_files, evaluate, evaluate_model, score
     from .scoring import EndingScorer, compare_with_baseline, score_endings
+    from .trainer_metrics import ending_metrics, label_log_likelihoods
 
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
@@ -29,9 +30,11 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "cloze_accuracy": ".likelihood",
         "compare_in_table": ".results",
         "compare_with_baseline": ".scoring",
+        "ending_metrics": ".trainer_metrics",
         "endings_files": ".run",
         "evaluate": ".run",
         "evaluate_model": ".run",
+        "label_log_likelihoods": ".trainer_metrics",
         "load_split": ".loading",
         "name_systems": ".naming",
         "read_endings": ".loading",

@@ -1,5 +1,7 @@
 """Loading as generic code does it: shards, disk offload, quantisation, and adapters of PEFT."""
 
+import logging
+
 import pytest
 import torch
 from small_model import small_model
@@ -123,3 +125,28 @@ def test_lora_knows_its_target_modules_and_merged_adapter_and_reloaded_agree(sav
         again = IncrementalEncoderForEndingGeneration.from_pretrained(tmp_path / "merged")
         torch.testing.assert_close(again(**batch).loss, expected)
     assert torch.equal(endings(again, tokenizer), written)
+
+
+@pytest.mark.slow
+def test_lm_eval_is_warned_of_what_it_leaves_out(saved, tokenizer, caplog):
+    """`generate_until` passes words only, without triples; `loglikelihood` flattens the story as well."""
+    models = pytest.importorskip("lm_eval.models.huggingface")
+    instances = pytest.importorskip("lm_eval.api.instance")
+    hf_storyend.register()
+    model, folder = saved
+    tokenizer.save_pretrained(folder)
+    logging.Logger.warning_once.cache_clear()
+    client = models.HFLM(pretrained=str(folder), backend="seq2seq", device="cpu", batch_size=1)
+
+    def requests(kind, *arguments):
+        return [instances.Instance(request_type=kind, doc={}, arguments=arguments, idx=0)]
+
+    (written,) = client.generate_until(requests("generate_until", STORIES[0], {"until": ["@"], "max_gen_toks": 6}))
+    assert "`triple_ids` is missing" in caplog.text
+    words = {name: tokenizer(STORIES[0], return_tensors="pt")[name] for name in ("input_ids", "attention_mask")}
+    # It counts the story's sentences as its prompt.
+    expected = model.generate(**words, max_length=2 + 6)
+    assert written.strip() == tokenizer.decode(expected[0], skip_special_tokens=True)
+    assert "are read as stories of one sentence" not in caplog.text
+    client.loglikelihood(requests("loglikelihood", STORIES[0], " They burn cakes."))
+    assert "are read as stories of one sentence" in caplog.text

@@ -1,10 +1,13 @@
 """What never changes the result of any system: padding, other stories, empty sentences, precision, compiling."""
 
+import logging
+
 import pytest
 import torch
 from story_cases import (
     COPYING,
     KNOWING,
+    START,
     TAIL_POINTING,
     as_tensors,
     batch_for,
@@ -153,10 +156,16 @@ def test_dropout_acts_in_training_only(name):
 
 
 @every_system
-def test_two_dimensions_are_stories_of_one_sentence(name):
+def test_flat_words_and_missing_triples_are_warned_of(name, caplog):
+    logging.Logger.warning_once.cache_clear()
     model, batch = tiny_system(name), batch_for(name, 11, max_sentences=1)
     flat = {key: tensor if key == "labels" else tensor[:, 0] for key, tensor in batch.items()}
     torch.testing.assert_close(model(**flat).logits, model(**batch).logits)
+    assert ["are read as stories of one sentence" in record.message for record in caplog.records] == [True]
+    words = {key: batch[key] for key in ("input_ids", "attention_mask")}
+    model(**words, decoder_input_ids=torch.full((len(batch["labels"]), 1), START))
+    has_triples = model.config.knowledge or model.config.tail_pointer
+    assert ("`triple_ids` is missing" in caplog.text) == bool(has_triples)
 
 
 @every_system

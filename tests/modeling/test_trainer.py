@@ -1,6 +1,7 @@
 """Training by transformers' Trainer and Seq2SeqTrainer, as they are."""
 
 import copy
+import math
 
 import pytest
 import torch
@@ -17,6 +18,7 @@ from transformers import (
 from transformers.trainer_pt_utils import LabelSmoother
 
 from hf_storyend import IncrementalEncoderTokenizer
+from hf_storyend.evaluation import ending_metrics, label_log_likelihoods
 
 STORIES = {
     "story": ["Anna put a cake in the oven. They watched a long film.", "Tom opened the window. They saw smoke."] * 4,
@@ -191,3 +193,23 @@ def test_gradient_checkpointing_is_refused(tokenizer, model, tmp_path):
     trainer = Trainer(model, arguments, train_dataset=tokenised(tokenizer), processing_class=tokenizer)
     with pytest.raises(ValueError, match="Gradient checkpointing is not supported"):
         trainer.train()
+
+
+@pytest.mark.parametrize("system", ["ie-msa-ga", "ie-copy-tails", "hlstm-copy"])
+def test_the_loss_of_endings_and_perplexity_are_reported_beside_the_objective(system, tokenizer, tmp_path):
+    """In batches of two stories, which have other numbers of words than the whole."""
+    model, dataset = small_model(system, tokenizer), tokenised(tokenizer, NAMES)
+    arguments = Seq2SeqTrainingArguments(str(tmp_path), per_device_eval_batch_size=2, use_cpu=True, report_to=[])
+    trainer = Seq2SeqTrainer(
+        model, arguments, eval_dataset=dataset, processing_class=tokenizer, compute_metrics=ending_metrics,
+        preprocess_logits_for_metrics=label_log_likelihoods,
+    )  # fmt: skip
+    told = trainer.evaluate()
+    with torch.no_grad():
+        whole = model(**tokenizer.pad([{**row} for row in dataset], return_tensors="pt"))
+    assert told["eval_ending_loss"] == pytest.approx(float(whole.ending_loss), rel=1e-4)
+    assert told["eval_perplexity"] == pytest.approx(math.exp(whole.ending_loss), rel=1e-3)
+    assert (told["eval_loss"] > told["eval_ending_loss"] * 1.1) == system.startswith("ie")
+    arguments.predict_with_generate = True
+    with pytest.raises(ValueError, match="`predict_with_generate=True` replaces them"):
+        trainer.evaluate()
