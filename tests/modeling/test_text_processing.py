@@ -1,5 +1,7 @@
 """Text processing, case by case: sentences, words, printing, truecasing and out-of-vocabulary words."""
 
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -135,6 +137,15 @@ def test_endings_of_the_corpus_are_joined_as_they_were():
 def test_normalisation():
     assert normalize_text("“It’s\u200b late…”\u00a0she\x00 said — twice") == '"It\'s late..." she said -- twice'
     assert normalize_text("cafe\u0301") == "café"
+
+
+def test_marks_on_a_letter_are_sorted_a_few_at_a_time():
+    """To sort very many takes time that grows with their square."""
+    text = "a" + "\u0301\u0316" * 200
+    composed = normalize_text(text)
+    assert sorted(unicodedata.normalize("NFD", composed)) == sorted(text)
+    # Sorted all at once, every mark below the letter would come before those above.
+    assert composed.index("\u0301") < 40 and composed.count("\u0316\u0301") > 3
 
 
 def test_truecase_forms():

@@ -68,7 +68,11 @@ TESTS_OF_FILES = {
     "stop_strings.py": ("modeling/test_decoding.py",),
     "story_padding.py": ("modeling/test_tokenizer.py", "modeling/test_copying.py"),
     "text_processing.py": ("modeling/test_text_processing.py", "robustness/test_unusual_text.py"),
-    "tokenization_incremental_encoder.py": ("modeling/test_tokenizer.py", "modeling/test_copying.py"),
+    "tokenization_incremental_encoder.py": (
+        "modeling/test_tokenizer.py",
+        "modeling/test_copying.py",
+        "modeling/test_tail_pointer.py",
+    ),
 }
 # No model is computed by these files, or by tests of their own: the other tests could notice nothing more.
 TEXT_FILES = (
