@@ -16,6 +16,7 @@ import torch
 from torch.nn import functional
 from transformers import LogitsProcessor, LogitsProcessorList
 
+from .ending_ranker import read_endings
 from .losses import IGNORED
 
 # Samples are likely enough to be grammatical, and varied enough to be different.
@@ -164,11 +165,11 @@ def _is_repeated(labels: torch.Tensor) -> torch.Tensor:
 @torch.no_grad()
 def rank_endings(model: Any, tokenizer: Any, story: Any, endings: Sequence[str]) -> list[dict[str, Any]]:
     """
-    The endings of a story, the best first: `ending`, `score` of the ranker (comparable within the story) and
-    `log_probability` by the generating model.
+    The endings of a story, the best first: `ending`, `score`, comparable within the story, and `log_probability`. The
+    score is that of the ending ranker; of a model without one, the log probability itself.
 
     Args:
-        model: A model in eval mode, with a ranker.
+        model: A model in eval mode.
         tokenizer: Its tokenizer.
         story: One string, or a list of sentences.
         endings: At least one.
@@ -178,7 +179,13 @@ def rank_endings(model: Any, tokenizer: Any, story: Any, endings: Sequence[str])
     inputs = tokenizer([story], return_tensors="pt").to(model.device)
     stories = [story] * len(endings)
     labels = tokenizer(stories, text_target=list(endings), return_triples=False, return_tensors="pt")["labels"]
-    ranked = model.rank_endings(labels.unsqueeze(0).to(model.device), **inputs)
-    rows = zip(endings, ranked.scores[0].tolist(), ranked.log_probabilities[0].tolist(), strict=True)
+    labels = labels.unsqueeze(0).to(model.device)
+    if model.ranker is None:
+        log_probabilities = read_endings(model, labels, **inputs)["log_probabilities"].sum(dim=2)
+        scores = log_probabilities
+    else:
+        ranked = model.rank_endings(labels, **inputs)
+        scores, log_probabilities = ranked.scores, ranked.log_probabilities
+    rows = zip(endings, scores[0].tolist(), log_probabilities[0].tolist(), strict=True)
     results = [{"ending": text, "score": score, "log_probability": log_p} for text, score, log_p in rows]
     return sorted(results, key=lambda result: -result["score"])

@@ -47,6 +47,7 @@ ALLOWED = {
             "generation",
             "hub",
             "modeling",
+            "ranking",
         ),
         "training",
     },

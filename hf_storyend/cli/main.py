@@ -19,11 +19,11 @@ from .parameters import from_options
 from .printing import print_error, print_line, print_on_stderr
 from .share import card, check_code, export, push
 from .train import compare, prepare, read_training_file, systems, train, verify
-from .write import demo, explain, generate
+from .write import demo, explain, generate, rank
 
 # Groups and commands in the order of `storyend --help`.
 COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
-    "Write endings": (generate, explain, demo),
+    "Write endings": (generate, rank, explain, demo),
     "Data and training": (prepare, train, systems, compare, verify),
     "Measure": (evaluate, score),
     "Share": (card, push, check_code, export),

@@ -19,6 +19,7 @@ from ..options import (
     DECODING_HELP,
     MAX_SENTENCE_LENGTH,
     MAX_SENTENCES,
+    REQUIRED,
     SAMPLE_HELP,
     SEED_HELP,
     TEMPERATURE_HELP,
@@ -281,6 +282,44 @@ def _device() -> Any:
     if launched_processes() > 1:
         return start_accelerator().device
     return (torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None) or "cpu"
+
+
+@dataclass(frozen=True)
+class RankOptions:
+    """Options of `storyend rank`."""
+
+    story: str = option(REQUIRED, "The story, all its sentences in one string.", positional=True, metavar="STORY")
+    endings: tuple[str, ...] = option((), "An ending to rank; repeatable.", flag="ending", metavar="ENDING")
+    model: str | None = option(None, "Model directory or Hub name; default: the model that comes with the package.")
+    json: bool = option(False, "Print JSON.")
+
+    def __post_init__(self) -> None:
+        if not self.endings:
+            raise ValueError("`ending` is missing: give at least one.")
+
+
+def rank(options: RankOptions) -> None:
+    """
+    Rank endings of a story, the best first: by the model's ending ranker or, if it has none, by log probability.
+
+    Example: `storyend rank "Mei put a cake in the oven. She fell asleep." --ending "It burnt." --ending "She swam."`
+    """
+    from ..pretrained import find_model, use_threads_of_one_story
+    from ..story_text import check_story_size
+
+    name = find_model(options.model)
+    _refuse_path(options.story, "rank", 1)
+    check_story_size(options.story, MAX_SENTENCES, MAX_SENTENCE_LENGTH)
+    from ..ranking import rank as rank_endings
+
+    _hide_progress_bars()
+    use_threads_of_one_story()
+    ranked = rank_endings(options.story, options.endings, name)
+    if options.json:
+        print_json(ranked)
+        return
+    for item in ranked:
+        print_line(f"{item['score']:8.2f}  {item['ending']}")
 
 
 def explain(options: ExplainOptions) -> None:

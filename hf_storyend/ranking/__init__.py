@@ -13,10 +13,12 @@ def rank(story: str | Sequence[str], endings: Sequence[str], model: str | Path |
     """
     Return the endings of a story, the best first: `ending`, `score` and `log_probability`.
 
+    The score is that of the model's ending ranker or, if it has none, the log probability of the ending.
+
     Args:
         story: One string, or a list of sentences.
         endings: The endings to choose among.
-        model: Directory or Hub name of a model with an ending ranker; default: the model that comes with the package.
+        model: Model directory or Hub name; default: the model that comes with the package.
     """
     from ..modeling.candidates import rank_endings
     from ..pretrained import load

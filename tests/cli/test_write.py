@@ -141,3 +141,16 @@ def test_explain_a_story_with_or_without_a_model(storyend):
 def test_explain_refuses_what_is_no_story(storyend, arguments, message):
     printed = storyend("explain", *arguments, code=2)
     assert message in printed.err and "Traceback" not in printed.err and not printed.out
+
+
+def test_endings_are_ranked(storyend):
+    given = ["--ending", "The oven swam.", "--ending", "She burned the cake."]
+    story = "Mei put a cake in the oven. Then she smelled smoke."
+    lines = storyend("rank", story, *given).out.splitlines()
+    assert [line.split(maxsplit=1)[1] for line in lines] == ["She burned the cake.", "The oven swam."]
+    ranked = json.loads(storyend("rank", story, *given, "--json").out)
+    assert ranked[0]["ending"] == "She burned the cake." and ranked[0]["score"] > ranked[1]["score"]
+
+
+def test_ranking_needs_an_ending(storyend):
+    assert "`--ending` is missing" in storyend("rank", "Mei put a cake in the oven.", code=2).err

@@ -1,0 +1,185 @@
+"""From candidates, scored by a teacher, to a ranker: every step resumes, and the model itself stays as it is."""
+
+import json
+import math
+
+import pytest
+import torch
+from small_model import small_model
+from small_tokenizer import SENTENCES, small_tokenizer
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast, TrainingArguments
+
+from hf_storyend.ranking import rank
+from hf_storyend.ranking.candidates import read_lines, save_candidates
+from hf_storyend.ranking.neighbours import endings_of_neighbours
+from hf_storyend.ranking.teacher import fine_tune_teacher, save_scores, score_endings
+from hf_storyend.ranking.training import RankerLoss, ScoredStory, add_ranker, collate, train_ranker, with_neighbours
+
+CONTEXTS = [SENTENCES[:2], SENTENCES[2:4], SENTENCES[4:6], SENTENCES[6:8]]
+ENDINGS = ["The kitchen was full of smoke.", "They burn cakes.", "We saw mice.", "Tom opened the window."]
+STORIES = list(zip(CONTEXTS, ENDINGS, strict=True))
+
+
+@pytest.fixture
+def tokenizer():
+    return small_tokenizer()
+
+
+@pytest.fixture
+def model(tokenizer):
+    return small_model("ie-copy-tails", tokenizer)
+
+
+@pytest.fixture(scope="module")
+def teacher():
+    words = sorted({word for text in [*SENTENCES, *ENDINGS] for word in text.split()})
+    vocabulary = {word: number for number, word in enumerate(["<end>", "<unk>", *words])}
+    fast = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    fast.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+    torch.manual_seed(0)
+    network = LlamaForCausalLM(LlamaConfig(vocab_size=len(vocabulary), **sizes)).eval()
+    return network, PreTrainedTokenizerFast(tokenizer_object=fast, eos_token="<end>", unk_token="<unk>")
+
+
+def arguments(path, **settings):
+    settings = {"per_device_train_batch_size": 2, "num_train_epochs": 4, "learning_rate": 0.02, **settings}
+    return TrainingArguments(
+        output_dir=str(path), use_cpu=True, report_to=[], disable_tqdm=True, remove_unused_columns=False, **settings
+    )
+
+
+def test_candidates_go_on_after_an_interruption(model, tokenizer, tmp_path):
+    whole, cut = tmp_path / "whole.jsonl", tmp_path / "cut.jsonl"
+    settings = {"num_candidates": 5, "num_beams": 2, "batch_size": 2}
+    save_candidates(whole, model, tokenizer, CONTEXTS, **settings)
+    lines = whole.read_text().splitlines(keepends=True)
+    cut.write_text("".join(lines[:2]) + lines[2][:9])
+    save_candidates(cut, model, tokenizer, CONTEXTS, **settings)
+    assert cut.read_text() == whole.read_text()
+    found = list(read_lines(whole))
+    assert [line["story"] for line in found] == [0, 1, 2, 3]
+    assert all(len(set(line["endings"])) == len(line["endings"]) > 1 for line in found)
+
+
+def test_scores_of_a_teacher_are_log_probabilities(teacher):
+    """Against one forward pass a word."""
+    network, words = teacher
+    for (context, endings), scores in zip(
+        [(CONTEXTS[0], ENDINGS[:2]), (CONTEXTS[1], ENDINGS[2:3])],
+        score_endings(network, words, [(CONTEXTS[0], ENDINGS[:2]), (CONTEXTS[1], ENDINGS[2:3])]),
+        strict=True,
+    ):
+        for ending, score in zip(endings, scores, strict=True):
+            ids = words(" ".join(context))["input_ids"]
+            total = 0.0
+            for word in [*words(ending)["input_ids"], words.eos_token_id]:
+                total += network(torch.tensor([ids])).logits[0, -1].log_softmax(dim=0)[word].item()
+                ids = [*ids, word]
+            assert score == pytest.approx(total, rel=1e-4)
+
+
+def test_a_teacher_learns_its_stories_and_resumes(teacher, tmp_path):
+    network, words = teacher
+    before = sum(sum(scores) for scores in score_endings(network, words, [(c, [e]) for c, e in STORIES]))
+    fine_tune_teacher(network, words, STORIES, arguments(tmp_path, save_steps=4))
+    network.eval()
+    after = sum(sum(scores) for scores in score_endings(network, words, [(c, [e]) for c, e in STORIES]))
+    assert after > before + 5
+    done = json.loads((tmp_path / "checkpoint-8" / "trainer_state.json").read_text())["global_step"]
+    # All steps are done: a second start only loads the last checkpoint.
+    fine_tune_teacher(network, words, STORIES, arguments(tmp_path, save_steps=4))
+    assert done == 8 and sorted(path.name for path in tmp_path.glob("checkpoint-*")) == [
+        "checkpoint-4",
+        "checkpoint-8",
+    ]
+
+
+def test_scores_go_on_after_an_interruption(teacher, tmp_path):
+    network, words = teacher
+    candidates, whole, cut = (tmp_path / name for name in ("candidates", "whole", "cut"))
+    candidates.write_text("".join(json.dumps({"story": n, "endings": ENDINGS[:2]}) + "\n" for n in range(4)))
+    save_scores(whole, candidates, network, words, STORIES, batch_size=2)
+    lines = whole.read_text().splitlines(keepends=True)
+    cut.write_text("".join(lines[:2]) + "{")
+    save_scores(cut, candidates, network, words, STORIES, batch_size=2)
+    assert cut.read_text() == whole.read_text()
+    for number, line in enumerate(read_lines(whole)):
+        assert line["endings"] == [*ENDINGS[:2], ENDINGS[number]] and len(line["teacher_scores"]) == 3
+
+
+def scored_stories():
+    """The teacher likes short endings."""
+    endings = ["They burn cakes.", "The kitchen was full of smoke and mice in the kitchen.", "Anna asked Tom about a film."]
+    scores = [-3.0 * len(text.split()) for text in endings]
+    return [ScoredStory(context, endings, scores, human) for context, human in STORIES]
+
+
+def test_a_ranker_starts_as_the_models_log_probability(model, tokenizer, tmp_path):
+    add_ranker(model, ranker_size=8)
+    model.eval().save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    ranked = rank(CONTEXTS[0], ENDINGS, tmp_path)
+    scores = [item["log_probability"] for item in ranked]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_a_ranker_learns_from_its_teacher_and_leaves_the_model_alone(model, tokenizer, tmp_path):
+    add_ranker(model, ranker_size=8, ranker_dropout=0.0)
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    train_ranker(model, tokenizer, scored_stories(), arguments(tmp_path, num_train_epochs=20, save_strategy="no"))
+    changed = {name for name, weight in model.state_dict().items() if not torch.equal(weight, before[name])}
+    assert changed and all(name.startswith("ranker.") for name in changed)
+    model.save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    for story in scored_stories():
+        best = max(zip(story.teacher_scores, story.candidates, strict=True))[1]
+        assert rank(story.context, story.candidates, tmp_path / "model")[0]["ending"] == best
+
+
+def test_the_loss_of_a_story():
+    """Against sums written out; endings that only fill up a batch do not count."""
+    story = ScoredStory(CONTEXTS[0], ENDINGS[:2], [-4.0, -7.0], ENDINGS[2], (ENDINGS[3],))
+    loss = RankerLoss(temperature=3.0, human_weight=0.5, neighbour_weight=2.0)
+    value = float(loss(torch.tensor([1.0, 2.0, 0.5, -1.0, 99.0]), story))
+    teacher = [math.exp(-4 / 3), math.exp(-7 / 3)]
+    share = teacher[0] / sum(teacher)
+    own = math.exp(1.0) / (math.exp(1.0) + math.exp(2.0))
+    divergence = share * math.log(share / own) + (1 - share) * math.log((1 - share) / (1 - own))
+    human = (math.log(1 + math.exp(0.5)) + math.log(1 + math.exp(1.5))) / 2
+    neighbour = math.log(1 + math.exp(-1.5))
+    assert value == pytest.approx(divergence + 0.5 * human + 2 * neighbour, rel=1e-5)
+
+
+def test_what_was_read_is_what_ranking_reads(model, tokenizer):
+    """Padding and half precision change no score by more than rounding."""
+    from hf_storyend.ranking.training import read_stories
+
+    add_ranker(model, ranker_size=8)
+    torch.nn.init.normal_(model.eval().ranker.scorer.weight)
+    stories = with_neighbours(scored_stories(), number=2)
+    batch = collate(read_stories(model, tokenizer, stories, batch_size=3))
+    scores = model.ranker(**{name: value for name, value in batch.items() if name != "stories"})
+    for row, story in zip(scores.tolist(), stories, strict=True):
+        labels = tokenizer(
+            [story.context] * len(story.endings), text_target=story.endings, return_triples=False, return_tensors="pt"
+        )["labels"]
+        expected = model.rank_endings(labels[None], **tokenizer([story.context], return_tensors="pt")).scores[0]
+        assert row[: len(story.endings)] == pytest.approx(expected.tolist(), abs=0.02)
+
+
+def test_neighbours_are_similar_stories_whose_names_fit():
+    contexts = [["Tom fished at the lake."], ["He fished at a big lake."], ["Ann fished at the lake."], ["She sang."]]
+    endings = ["Tom caught a trout.", "He caught nothing.", "Then Ann fell in.", "Everyone clapped."]
+    found = endings_of_neighbours(contexts, endings, 3)
+    assert found[0] == ("He caught nothing.", "Everyone clapped.")
+    assert found[2][0] == "He caught nothing." and "Tom caught a trout." not in found[2]
+
+
+def test_without_a_ranker_endings_are_ranked_by_log_probability(model, tokenizer, tmp_path):
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    ranked = rank(CONTEXTS[0], ENDINGS, tmp_path)
+    assert [item["score"] for item in ranked] == [item["log_probability"] for item in ranked]
+    assert sorted(item["ending"] for item in ranked) == sorted(ENDINGS)
