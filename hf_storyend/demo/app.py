@@ -206,7 +206,7 @@ def build_demo(models: Sequence[str] = (), limits: StoryLimits = DEFAULT_LIMITS)
                 results = _add_results(gradio)
             with gradio.Column(min_width=0, elem_id="options"):
                 settings = _add_settings(gradio, generator.systems, inputs.story)
-        _connect(gradio, demo.load, handlers, inputs, settings, results)
+        _connect(gradio, handlers, inputs, settings, results)
         gradio.api(handlers.endings, api_name="endings", **_GENERATING)
     # The routes of an open API run without the queue, forty requests at a time.
     demo.queue(max_size=MAX_QUEUE, api_open=False)
@@ -230,6 +230,7 @@ class _Settings:
     """Components with defaults."""
 
     system: Any
+    own: Any
     head: Any
     relation: Any
     tail: Any
@@ -287,7 +288,7 @@ def _add_inputs(gradio: Any) -> _Inputs:
 
 def _add_settings(gradio: Any, systems: list[str], story: Any) -> _Settings:
     system = gradio.Radio(systems, value=systems[0], label="System", elem_id="system")
-    with gradio.Accordion("Your triples", open=False, elem_id="own"):
+    with gradio.Accordion("Your triples", open=False, elem_id="own") as own:
         triple_parts = _add_triple_fields(gradio)
         triples = gradio.Textbox(
             "", label="Triples", info=_TRIPLES_INFO, lines=3, placeholder="oven, UsedFor, bake", elem_id="triples"
@@ -310,7 +311,7 @@ def _add_settings(gradio: Any, systems: list[str], story: Any) -> _Settings:
         )
         sampling = _add_sampling(gradio)
     gradio.Examples([[text] for text in EXAMPLES], story, label="Example stories", elem_id="examples")
-    return _Settings(system, *triple_parts, triples, num_endings, *sampling)
+    return _Settings(system, own, *triple_parts, triples, num_endings, *sampling)
 
 
 def _add_triple_fields(gradio: Any) -> tuple[Any, Any, Any, Any]:
@@ -393,9 +394,7 @@ def _add_tab(gradio: Any, name: str, title: str) -> tuple[Any, Any]:
         return tab, gradio.HTML(elem_id=name, apply_default_css=False)
 
 
-def _connect(
-    gradio: Any, load: Any, handlers: DemoHandlers, inputs: _Inputs, settings: _Settings, results: _Results
-) -> None:
+def _connect(gradio: Any, handlers: DemoHandlers, inputs: _Inputs, settings: _Settings, results: _Results) -> None:
     hidden: dict[str, Any] = {"api_visibility": "private", "show_progress": "minimal"}
     # The request whose endings the page shows: the inputs may have changed since.
     request = gradio.State()
@@ -421,13 +420,10 @@ def _connect(
         [results.message, settings.triples, settings.head, settings.tail],
         **hidden,
     )
-    # Relations are those of the model, which is loaded first.
-    relations = {
-        "fn": handlers.relations,
-        "inputs": [settings.system, settings.relation],
-        "outputs": settings.relation,
-    }
-    gradio.on([settings.system.change, load], **relations, **hidden, **_GENERATING)
+    # Relations are those of the model, which is loaded first: not before somebody wants to choose one.
+    known = [settings.system, settings.relation]
+    opened = [settings.system.change, settings.own.expand]
+    gradio.on(opened, handlers.relations, known, settings.relation, **hidden, **_GENERATING)
     chosen = [request, results.endings]
     results.endings.input(handlers.choose, chosen, results.of_ending, **hidden, **_GENERATING)
     # They show their own sign that something is being made; Gradio's would hide it.

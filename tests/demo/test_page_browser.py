@@ -84,6 +84,8 @@ def page(chromium, address):
     chromium.get(address)
     page = Page(chromium)
     page.wait(lambda: page.all("#story textarea") and page.all("#generate"))
+    # Until everything is loaded, Gradio's own sign of that lies above the page.
+    page.wait(lambda: not page.all(".app > [data-testid=status-tracker]"))
     yield page
     assert [entry for entry in chromium.get_log("browser") if entry["level"] == "SEVERE"] == []
 
