@@ -103,7 +103,7 @@ def test_evaluate_and_score_give_the_same_metrics(folder):
     # The model's directory notes it, for its card.
     (note,) = read_notes(folder / "mine")
     assert (note.dataset_id, note.split, note.num_stories) == ("hf_storyend-embedded", "test", 6)
-    assert note.decoding == "preset paper, max_new_tokens 6" and note.metrics == evaluated.metrics
+    assert note.decoding == "8 beams, length_penalty 0.0, max_new_tokens 6" and note.metrics == evaluated.metrics
     assert list(note.examples) == list(EXAMPLE_STORIES) and note.weights == weights_digest(folder / "mine")
     assert GenderSwap.from_dict(note.gender_swap) == evaluated.gender_swap
     assert "change places" not in evaluated.to_markdown() and "once of her" in evaluated.to_markdown()
