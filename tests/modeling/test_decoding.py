@@ -84,9 +84,9 @@ def test_settings_that_a_model_was_saved_with_win_over_the_default_preset(model)
 
 @pytest.mark.parametrize(
     ("given", "expected"),
-    [({}, {}), ({"decoding": "readers"}, READERS), ({"num_beams": 3}, {"num_beams": 3})],
+    [({}, READERS), ({"decoding": "paper"}, {}), ({"num_beams": 1}, {})],
 )
-def test_evaluation_is_greedy_unless_told_otherwise(loaded, given, expected, tmp_path):
+def test_evaluation_decodes_for_readers_unless_told_otherwise(loaded, given, expected, tmp_path):
     (tmp_path / "one.jsonl").write_text(json.dumps({"context": STORY.split(". "), "ending": "It burnt."}) + "\n")
     settings = {"data_dir": str(tmp_path / "one.jsonl"), "num_seeds": 0, "bootstrap_samples": 0}
     evaluate(EvaluateOptions(**settings, output_dir=str(tmp_path / "out"), **given))

@@ -111,7 +111,7 @@ def test_scores_go_on_after_an_interruption(teacher, tmp_path):
 
 def scored_stories():
     """The teacher likes short endings."""
-    endings = ["They burn cakes.", "The kitchen was full of smoke and mice in the kitchen.", "Anna asked Tom about a film."]
+    endings = ["They burn cakes.", "The kitchen was full of smoke and mice.", "Anna asked Tom about mice."]
     scores = [-3.0 * len(text.split()) for text in endings]
     return [ScoredStory(context, endings, scores, human) for context, human in STORIES]
 
