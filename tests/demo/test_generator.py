@@ -10,7 +10,9 @@ from transformers import AutoModel, AutoTokenizer
 
 from hf_storyend import default_model, explain
 from hf_storyend.demo import EndingGenerator, EndingRequest, UserTriple
+from hf_storyend.demo import generator as generator_module
 from hf_storyend.demo.generator import ModelCache
+from hf_storyend.demo.rendering import ending_html
 
 STORY = ("Anna put a cake in the oven.", "The kitchen was full of smoke.", "The cake in the oven was burnt.")
 TRIPLE = UserTriple(2, "oven", "Causes", "smoke")
@@ -55,8 +57,8 @@ def test_a_directory_that_is_no_model_is_refused_at_once(tmp_path):
 
 def test_models_are_loaded_once_on_first_use(model_directory, monkeypatch):
     loads = []
-    load = AutoModel.from_pretrained
-    monkeypatch.setattr(AutoModel, "from_pretrained", lambda name: loads.append(name) or load(name))
+    load = generator_module.load
+    monkeypatch.setattr(generator_module, "load", lambda name: loads.append(name) or load(name))
     cache = ModelCache([model_directory])
     assert loads == []
     with ThreadPoolExecutor(8) as pool:
@@ -172,3 +174,11 @@ def test_top_k_and_top_p_leave_the_likeliest_words(generator):
     for settings in ({"top_k": 1}, {"top_p": 0.05}):
         assert set(endings(generator, **sampling, **settings)) == set(greedy)
     assert set(endings(generator, **sampling)) != set(greedy)
+
+
+def test_notes_on_the_story_stand_below_the_ending_with_and_without_triples(generator):
+    for triples in ((), (TRIPLE,)):
+        written = generator.generate(ask(generator, triples=triples, sentences=("Anna saw <b>zyx</b> in the oven.",)))
+        assert any("zyx" in note for note in written.notes)
+        html = ending_html(written, 0)
+        assert html.count('class="note"') == len(written.notes) and "<b>" not in html

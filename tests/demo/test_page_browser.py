@@ -111,7 +111,7 @@ def test_keys_are_enough(page):
     page.press(Keys.CONTROL, Keys.ENTER)
     page.wait(lambda: page.text("#ending"))
     page.press(Keys.TAB)
-    assert active().get_attribute("value") == "beam_search"
+    assert active().get_attribute("value") == "greedy"
     page.press(Keys.ARROW_LEFT)
     assert active().get_attribute("value") == "sampling"
     page.press(Keys.TAB)

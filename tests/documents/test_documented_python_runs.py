@@ -87,8 +87,9 @@ def test_the_python_of_cards_runs(warm_shell):
     """Cards are made from one template: what they have in common is run once, beside a directory `my_model`."""
     programs = {tuple(block.code for block in python_of(name)) for name in CARDS}
     assert len(CARDS) > 10 and len(programs) < 4
+    shell = warm_shell("a card")
     for codes in programs:
-        done = run_blocks(list(codes), warm_shell("a card"))
+        done = run_blocks(list(codes), shell)
         assert done.code == 0 and "." in done.out, done.err
 
 

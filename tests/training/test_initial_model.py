@@ -113,3 +113,24 @@ def test_the_output_projection_starts_from_frequencies_and_embeddings(prepared):
     plain, _ = build(prepared, output_init="random")
     assert not plain.lm_head.bias.any()
     assert plain.lm_head.weight.std().item() == pytest.approx(model.lm_head.weight.std().item(), rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("system", "name"),
+    [("ie-msa-ca", "encoder.knowledge.embed_relations"), ("ie-copy-tails", "encoder.tail_pointer.embed_relations")],
+)
+def test_relations_are_matched_by_name(prepared, tmp_path, system, name):
+    """Data with other triples have other relations, in another order."""
+    (tmp_path / "triples.tsv").write_text("UsedFor\tcake\tparty\nHasA\tcar\tdoor\n")
+    first, tokenizer = build(prepared, system=system, hidden_size=12, seed=3)
+    first.save_pretrained(tmp_path / "first")
+    tokenizer.save_pretrained(tmp_path / "first")
+    sizes = {"vocab_size": 300, "hidden_size": 10, "num_layers": 2, "embedding_size": 8}
+    prepare(PrepareOptions(output_dir=tmp_path / "other", conceptnet=(str(tmp_path / "triples.tsv"),), **sizes))
+    model, own = build(tmp_path / "other", system=system, model_name_or_path=str(tmp_path / "first"))
+    rows = model.state_dict()[f"{name}.weight"]
+    learnt, theirs = first.state_dict()[f"{name}.weight"], tokenizer.knowledge.relations
+    assert own.knowledge.relations and own.knowledge.relations != theirs
+    for row, relation in enumerate(own.knowledge.relations):
+        if relation in theirs:
+            torch.testing.assert_close(rows[row], learnt[theirs.index(relation)], rtol=0, atol=0)
