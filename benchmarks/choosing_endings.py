@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,6 +24,8 @@ SCORES: dict[str, Score] = {
     "log p a word": lambda candidate: candidate["log_probability"] / candidate["num_words"],
     "log p of SmolLM2-135M": lambda candidate: candidate["smollm2_log_probability"],
     "sum of both": lambda candidate: candidate["log_probability"] + candidate["smollm2_log_probability"],
+    # Six candidates have none.
+    "log p of the fine-tuned one": lambda candidate: candidate.get("teacher_log_probability", -math.inf),
 }
 
 
@@ -31,10 +34,10 @@ def main() -> None:
     parser.add_argument("candidates", type=Path, help="File of stories with their candidates, a JSON object a line.")
     stories = read_candidates(parser.parse_args().candidates)
     print(f"{len(stories)} stories, {sum(map(len, stories))} candidates")
-    print(f"{'chance':24}{100 * chance(stories):5.0f} %")
+    print(f"{'chance':28}{100 * chance(stories):5.0f} %")
     for name, score in SCORES.items():
-        print(f"{name:24}{100 * chosen_good(stories, score):5.0f} %   AUC {area_under_curve(stories, score):.3f}")
-    print(f"{'perfect choice':24}{100 * chosen_good(stories, is_good):5.0f} %")
+        print(f"{name:28}{100 * chosen_good(stories, score):5.0f} %   AUC {area_under_curve(stories, score):.3f}")
+    print(f"{'perfect choice':28}{100 * chosen_good(stories, is_good):5.0f} %")
 
 
 def read_candidates(path: Path) -> list[list[Candidate]]:

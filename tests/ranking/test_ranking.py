@@ -1,7 +1,9 @@
 """From candidates, scored by a teacher, to a ranker: every step resumes, and the model itself stays as it is."""
 
+import importlib.util
 import json
 import math
+from pathlib import Path
 
 import pytest
 import torch
@@ -16,6 +18,7 @@ from hf_storyend.ranking.neighbours import endings_of_neighbours
 from hf_storyend.ranking.teacher import fine_tune_teacher, save_scores, score_endings
 from hf_storyend.ranking.training import RankerLoss, ScoredStory, add_ranker, collate, train_ranker, with_neighbours
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 CONTEXTS = [SENTENCES[:2], SENTENCES[2:4], SENTENCES[4:6], SENTENCES[6:8]]
 ENDINGS = ["The kitchen was full of smoke.", "They burn cakes.", "We saw mice.", "Tom opened the window."]
 STORIES = list(zip(CONTEXTS, ENDINGS, strict=True))
@@ -183,3 +186,28 @@ def test_without_a_ranker_endings_are_ranked_by_log_probability(model, tokenizer
     ranked = rank(CONTEXTS[0], ENDINGS, tmp_path)
     assert [item["score"] for item in ranked] == [item["log_probability"] for item in ranked]
     assert sorted(item["ending"] for item in ranked) == sorted(ENDINGS)
+
+
+@pytest.mark.slow
+def test_the_example_runs_all_steps_and_skips_those_that_are_done(model, tokenizer, teacher, tmp_path):
+    network, words = teacher
+    for part, name in ((model, "model"), (tokenizer, "model"), (network, "teacher"), (words, "teacher")):
+        part.save_pretrained(tmp_path / name)
+    lines = [json.dumps({"context": context, "ending": ending}) + "\n" for context, ending in STORIES]
+    (tmp_path / "train.jsonl").write_text("".join(lines))
+    command = [
+        *("--model", str(tmp_path / "model"), "--teacher", str(tmp_path / "teacher"), "--num_teacher_stories", "2"),
+        *("--stories", str(tmp_path / "train.jsonl"), "--output_dir", str(tmp_path / "out"), "--ranker_size", "8"),
+        *("--num_train_epochs", "1"),
+    ]
+    specification = importlib.util.spec_from_file_location("train_ranker", EXAMPLES / "train_ranker.py")
+    example = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(example)
+    example.main(command)
+    written = {path: path.read_text() for path in (tmp_path / "out").glob("*.jsonl")}
+    assert len(written) == 2
+    ranked = rank(CONTEXTS[0], ENDINGS, tmp_path / "out" / "model")
+    example.main(command)
+    assert {path: path.read_text() for path in written} == written
+    again = rank(CONTEXTS[0], ENDINGS, tmp_path / "out" / "model")
+    assert [item["ending"] for item in again] == [item["ending"] for item in ranked]
