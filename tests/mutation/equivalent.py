@@ -10,6 +10,8 @@ _KNOWS = "return self.encoder_attentions[%d] if self.encoder_attentions and len(
 
 _NO_TRIPLES = "return triple_ids, torch.zeros_like(triple_ids[..., %d], dtype=torch.bool)"
 _REAL = "real = (targets %s IGNORED).nonzero().squeeze(-1)"
+_ATTENDED = 'attended = [item for item in found.values() if item["weight"] %s 0]'
+_TRIPLE_VECTORS = "return self.triple_projection(torch.cat(elements, dim=%d)), index"
 
 EQUIVALENT: dict[tuple[str, str], str] = {
     (_AUTO_MAP % (1, -1), _AUTO_MAP % (2, -1)): "the last part of a name is the same however often it is cut",
@@ -18,6 +20,9 @@ EQUIVALENT: dict[tuple[str, str], str] = {
     (_SAFE % ("is", "is"), _SAFE % ("is", "==")): "the same",
     (_LOSS % ">", _LOSS % "!="): "the configuration refuses weights below 0",
     (_REAL % "!=", _REAL % ">"): "labels are ids, from 0 on, or the number of ignored ones, which is below",
+    (_ATTENDED % ">", _ATTENDED % "!="): "attention is 0 or more",
+    (_TRIPLE_VECTORS % -1, _TRIPLE_VECTORS % 1): "of two dimensions the last is the second",
+    ("_LOG_IMPOSSIBLE = 40.0", "_LOG_IMPOSSIBLE = 39.0"): "as impossible: both are below the precision of a sum",
     (_NO_TRIPLES % 0, _NO_TRIPLES % 1): "head, relation and tail have one shape",
     **{
         (_KNOWS % (number, "> 1"), _KNOWS % (number, changed)): "an encoder returns one attention or three"

@@ -62,7 +62,12 @@ TESTS_OF_FILES = {
     "configuration_incremental_encoder.py": ("modeling/test_configuration.py",),
     "evidence.py": ("hub/test_pipeline.py", "explanation/test_explain_story.py", "explanation/test_effects.py"),
     "knowledge_table.py": ("modeling/test_knowledge_table.py", "modeling/test_tokenizer.py"),
-    "loading.py": ("modeling/test_loading.py", "robustness/test_corrupted_files.py", "hub/test_code_versions.py"),
+    "loading.py": (
+        "modeling/test_loading.py",
+        "robustness/test_bounds.py",
+        "robustness/test_corrupted_files.py",
+        "hub/test_code_versions.py",
+    ),
     "modeling_incremental_encoder.py": ("modeling/test_outputs.py", "modeling/test_trainer.py"),
     "pipeline_incremental_encoder.py": ("hub/test_pipeline.py",),
     "stop_strings.py": ("modeling/test_decoding.py",),

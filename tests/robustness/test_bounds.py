@@ -130,6 +130,11 @@ def test_the_memory_of_this_machine_is_known():
     assert loading._available_memory() > 2**20
 
 
+def test_memory_is_named_in_gigabytes(allocations):
+    with pytest.raises(ValueError, match=r"^This would need 3\.0 GB of memory; 0\.1 GB are free\.$"):
+        loading.check_memory(3 * 2**30, "This")
+
+
 @pytest.mark.parametrize(
     ("folder", "limit", "usage"),
     [
