@@ -30,7 +30,7 @@ class Stop(Exception):
 @pytest.mark.parametrize(
     ("place", "command"),
     [
-        ("hf_storyend.pretrained.pipeline", lambda: write.generate(write.GenerateOptions((STORY,)))),
+        ("hf_storyend.pretrained.load", lambda: write.generate(write.GenerateOptions((STORY,)))),
         ("hf_storyend.explanation.run.load", lambda: write.explain(write.ExplainOptions(STORY))),
         ("hf_storyend.demo.app.build_demo", lambda: app.launch_demo()),
     ],

@@ -31,7 +31,8 @@ def test_card_is_that_of_the_packages_model(storyend):
 def test_check_code_of_the_packages_model(storyend):
     assert "carries no code: the package's own is used" in storyend("check-code").out
     found = json.loads(storyend("check-code", "--json").out)
-    assert found.pop("is_identical") and found.pop("library_versions") and not any(found.values())
+    assert found.pop("is_identical") and found.pop("library_versions")
+    assert found.pop("settings") == ["config.json: `model_type`"] and not any(found.values())
 
 
 def test_check_code_as_json_lists_what_is_missing(storyend, model, tokenizer, tmp_path):

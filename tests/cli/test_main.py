@@ -41,7 +41,7 @@ def test_the_help_of_every_command_is_complete(storyend, line):
 
 @pytest.mark.parametrize("option", ["--max_stories", "--max-stories"])
 def test_options_may_be_spelt_with_hyphens(storyend, option):
-    assert "`max_stories` must be a whole number of at least 1; got 0" in storyend("score", option, "0", code=2).err
+    assert "`--max_stories` must be a whole number of at least 1; got 0" in storyend("score", option, "0", code=2).err
 
 
 def test_values_are_not_respelt(storyend):
@@ -64,7 +64,7 @@ def test_a_model_that_does_not_exist_is_not_looked_for_on_the_hub(storyend, comm
         ("push it", "Missing option '--repo_id'."),
         ("evaluate --split", "Option '--split' requires an argument."),
         ("evaluate --batch_size many", "Invalid value for '--batch_size'"),
-        ("evaluate --batch_size 0", "`batch_size` must be a whole number of at least 1; got 0."),
+        ("evaluate --batch_size 0", "`--batch_size` must be a whole number of at least 1; got 0."),
         ("prepare --policy big", "'big' is not one of 'weight'"),
     ],
 )

@@ -48,7 +48,7 @@ def test_output_of_a_run(trained):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--max_steps", "0"), "`max_steps` must be at least 1"),
+        (("--max_steps", "0"), "`--max_steps` must be at least 1"),
         (("--config", "missing.yaml"), "missing.yaml"),
         (("--data_dir", "nowhere"), "nowhere has no `config.json`"),
         (("--system", "gpt"), "gpt"),

@@ -106,9 +106,12 @@ def test_triples_are_added(generate):
             (STORY, "--num_return_sequences", "3", "--decoding", "paper"),
             "3 endings need `do_sample` or `num_beams` of at least 3",
         ),
-        ((STORY, "--num_return_sequences", "0"), "`num_return_sequences` must be a whole number of at least 1; got 0"),
-        ((STORY, "--temperature", "0.5"), "give `do_sample`, too"),
-        ((STORY, "--temperature", "0", "--do_sample"), "`temperature` must be above 0; got 0.0"),
+        (
+            (STORY, "--num_return_sequences", "0"),
+            "`--num_return_sequences` must be a whole number of at least 1",
+        ),
+        ((STORY, "--temperature", "0.5"), "give `--do_sample`, too"),
+        ((STORY, "--temperature", "0", "--do_sample"), "`--temperature` must be above 0; got 0.0"),
         ((STORY, "--triple", "smoke AtLocation kitchen"), "must be `head,Relation,tail`"),
         ((STORY, "--triple", "smoke,AtLocation,xylophone"), "xylophone"),
         (("",), "Story 1 is empty"),
@@ -134,7 +137,7 @@ def test_explain_a_story_with_or_without_a_model(storyend):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["my_model"], "`story` is a single word, 'my_model'. If that is a model, give it as `model`"),
+        (["my_model"], "`STORY` is a single word, 'my_model'. If that is a model, give it as `--model`"),
         (["Anna", "fell", "asleep."], "(fell asleep.)"),
     ],
 )

@@ -28,6 +28,11 @@ score_sheets(Path())
 sheets = sorted(Path("scored/sheets").glob("*.csv"))
 """
 SEPARATOR = "\x1e"
+# `launch()` of Gradio returns only when the page is closed, unless it is told not to wait.
+LAUNCH_WITHOUT_WAITING = (
+    "import functools, gradio\n"
+    "gradio.Interface.launch = functools.partialmethod(gradio.Interface.launch, prevent_thread_lock=True)"
+)
 
 
 def python_of(name: str) -> list[Block]:
@@ -89,7 +94,7 @@ def test_the_python_of_cards_runs(warm_shell):
     assert len(CARDS) > 10 and len(programs) < 4
     shell = warm_shell("a card")
     for codes in programs:
-        done = run_blocks(list(codes), shell)
+        done = run_blocks([LAUNCH_WITHOUT_WAITING, *codes], shell)
         assert done.code == 0 and "." in done.out, done.err
 
 
@@ -98,7 +103,7 @@ def test_the_python_of_cards_runs_where_the_package_does_not_exist(tmp_path):
     source = tmp_path / "my_model"
     _save_model(source)
     codes = [block.code.replace('"my_model"', repr(str(source))) for block in python_of("hub_cards/ie.md")]
-    done = run("\n".join([WITHOUT_PACKAGE, *codes]), home=tmp_path / "home")
+    done = run("\n".join([WITHOUT_PACKAGE, LAUNCH_WITHOUT_WAITING, *codes]), home=tmp_path / "home")
     assert done.returncode == 0 and done.stdout.startswith("['"), done.stderr
 
 

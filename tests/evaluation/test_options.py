@@ -28,7 +28,6 @@ def test_only_given_generation_options_are_passed_on():
     assert EvaluateOptions().evaluation_options().generation == {}
     options = EvaluateOptions(num_beams=4, no_repeat_ngram_size=0, max_stories=3, seed=2)
     settings = EvaluationOptions(
-        decoding="paper",
         generation={"num_beams": 4, "no_repeat_ngram_size": 0},
         max_stories=3,
         seed=2,

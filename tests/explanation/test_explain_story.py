@@ -88,7 +88,7 @@ def test_oov_words_are_listed_and_can_be_copied(make_system, tokenizer, story):
     assert [word.word for word in explanation.words] == ["Zorba", "Zorba"]
     assert [(place.sentence, place.position) for place in explanation.words[0].sources.story] == [(2, 4)]
     assert explanation.words[0].sources.vocabulary == 0 and explanation.words[0].sources.main == "story"
-    assert any(note.endswith("read as unknown words: Zorba.") for note in explanation.notes)
+    assert "Not in the vocabulary: Zorba." in explanation.notes
     assert "cut off" in explanation.notes[-1]
 
 

@@ -67,7 +67,7 @@ def test_the_command_compares(saved, story, tmp_path, capsys):
     [
         (["--triple", "oven"], "must be `head,Relation,tail`"),
         (["--without_sentence", "9"], "must be a number from 1 to 4"),
-        (["--format", "png"], "no `output_dir`"),
+        (["--format", "png"], "no `--output_dir`"),
     ],
 )
 def test_the_command_says_what_is_wrong(saved, story, arguments, message, capsys):

@@ -124,7 +124,7 @@ def test_vectors_that_unpack_to_one_endless_line(bomb, tmp_path):
 
 def test_a_dump_that_unpacks_to_one_endless_line(bomb, tmp_path):
     (tmp_path / "dump.csv.gz").write_bytes(bomb)
-    with pytest.raises(ValueError, match=r"dump.csv.gz is empty|in no known format"):
+    with pytest.raises(ValueError, match=r"dump.csv.gz unpacks to more than .* that is no ConceptNet"):
         list(read_edges(tmp_path / "dump.csv.gz", progress=False))
 
 
