@@ -91,12 +91,8 @@ def test_candidates_go_on_after_an_interruption(model, tokenizer, tmp_path):
 def test_scores_of_a_teacher_are_log_probabilities(teacher):
     """Against one forward pass a word."""
     network, words = teacher
-    for (context, endings), scores in zip(
-        [(CONTEXTS[0], ENDINGS[:2]), (CONTEXTS[1], ENDINGS[2:3])],
-        score_endings(network, words, [(CONTEXTS[0], ENDINGS[:2]), (CONTEXTS[1], ENDINGS[2:3])]),
-        strict=True,
-    ):
-        for ending, score in zip(endings, scores, strict=True):
+    for context, endings in ((CONTEXTS[0], ENDINGS[:2]), (CONTEXTS[1], ENDINGS[2:3])):
+        for ending, score in zip(endings, score_endings(network, words, context, endings), strict=True):
             ids = words(" ".join(context))["input_ids"]
             total = 0.0
             for word in [*words(ending)["input_ids"], words.eos_token_id]:
@@ -107,10 +103,10 @@ def test_scores_of_a_teacher_are_log_probabilities(teacher):
 
 def test_a_teacher_learns_its_stories_and_resumes(teacher, tmp_path):
     network, words = teacher
-    before = sum(sum(scores) for scores in score_endings(network, words, [(c, [e]) for c, e in STORIES]))
+    before = sum(score_endings(network, words, context, [ending])[0] for context, ending in STORIES)
     fine_tune_teacher(network, words, STORIES, arguments(tmp_path, save_steps=4))
     network.eval()
-    after = sum(sum(scores) for scores in score_endings(network, words, [(c, [e]) for c, e in STORIES]))
+    after = sum(score_endings(network, words, context, [ending])[0] for context, ending in STORIES)
     assert after > before + 5
     done = json.loads((tmp_path / "checkpoint-8" / "trainer_state.json").read_text())["global_step"]
     # All steps are done: a second start only loads the last checkpoint.
@@ -125,10 +121,10 @@ def test_scores_go_on_after_an_interruption(teacher, tmp_path):
     network, words = teacher
     candidates, whole, cut = (tmp_path / name for name in ("candidates", "whole", "cut"))
     candidates.write_text("".join(json.dumps({"story": n, "endings": ENDINGS[:2]}) + "\n" for n in range(4)))
-    save_scores(whole, candidates, network, words, STORIES, batch_size=2)
+    save_scores(whole, candidates, network, words, STORIES)
     lines = whole.read_text().splitlines(keepends=True)
     cut.write_text("".join(lines[:2]) + "{")
-    save_scores(cut, candidates, network, words, STORIES, batch_size=2)
+    save_scores(cut, candidates, network, words, STORIES)
     assert cut.read_text() == whole.read_text()
     for number, line in enumerate(read_lines(whole)):
         assert line["endings"] == [*ENDINGS[:2], ENDINGS[number]] and len(line["teacher_scores"]) == 3
