@@ -133,9 +133,10 @@ def test_commands_run_as_they_are_typed(name, bash_shell):
 
 def _start_anew(name: str, shell: BashShell) -> None:
     """What a document makes itself is not there yet; `options.yaml` is the one that docs/training.md shows."""
-    if name == "docs/training.md":
-        (block,) = blocks_of((ROOT / name).read_text(encoding="utf-8"), "yaml")
+    if name in ("docs/training.md", HELP):
+        (block,) = blocks_of((ROOT / "docs" / "training.md").read_text(encoding="utf-8"), "yaml")
         (shell.folder / "options.yaml").write_text(block.code, encoding="utf-8")
+    if name == "docs/training.md":
         shutil.rmtree(shell.folder / "my_model")
     if name == HELP:
         shutil.rmtree(shell.folder / "prepared")
