@@ -43,7 +43,7 @@ def train(options: TrainingOptions) -> None:
     """
     Train a model, evaluate it and save it with its tokenizer and card; an interrupted run resumes when started again.
 
-    Example: `storyend train --config options.yaml --data_dir prepared --output_dir my_model --max_steps 1000`
+    Example: `storyend train --config options.yaml --data_dir prepared --output_dir trained --max_steps 1000`
     """
     from ..training import run_as_program
     from ..training import train as run
