@@ -1325,7 +1325,9 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         own = config or self.generation_config
         strings = arguments.pop("stop_strings", None) or own.stop_strings
         if not strings:
-            return config, arguments
+            # Decoding methods of transformers would hand it on to forward.
+            unused = () if arguments.get("custom_generate") else ("tokenizer",)
+            return config, {name: value for name, value in arguments.items() if name not in unused}
         if arguments.get("tokenizer") is None:
             raise ValueError("`stop_strings` needs the `tokenizer`, too: `generate(..., tokenizer=tokenizer)`.")
         if own.stop_strings:
