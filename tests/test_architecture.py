@@ -110,7 +110,11 @@ def test_every_package_is_listed():
 def test_imports_point_one_way(name):
     paths = modules_of(name)
     assert paths
-    allowed = {"modeling", "files", "adapters"} if name in SHARED else ALLOWED[name] | (SHARED if name != "modeling" else set())
+    allowed = (
+        {"modeling", "files", "adapters"}
+        if name in SHARED
+        else ALLOWED[name] | (SHARED if name != "modeling" else set())
+    )
     for path in paths:
         package = "hf_storyend" if path.parent == LIBRARY else f"hf_storyend.{path.parent.name}"
         others = imported_packages(path.read_text(encoding="utf-8"), package) - {name}
