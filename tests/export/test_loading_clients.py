@@ -145,8 +145,9 @@ IMPORTS = {
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("peft") is None, reason="no PEFT here: pip install peft")
 @pytest.mark.parametrize("order", IMPORTS)
-def test_lora_knows_its_target_modules_whatever_is_imported_first(saved, order):
+def test_lora_knows_its_target_modules_whatever_is_imported_first(saved, tokenizer, order):
     _, folder = saved
+    tokenizer.save_pretrained(folder)
     code = f"import sys; {IMPORTS[order]}; adapted = peft.get_peft_model(model, peft.LoraConfig(r=2))\n"
     code += "print(sum(type(module).__module__.startswith('peft.tuners.lora') for module in adapted.modules()) > 4)"
     done = subprocess.run([sys.executable, "-c", code, str(folder)], capture_output=True, text=True)
