@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from .adapters import register_adapter_targets
 
 if TYPE_CHECKING:
     from .modeling import IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer, StoryEndingPipeline
@@ -25,8 +26,6 @@ EXAMPLE_STORIES = (
     "On the big night her hands were shaking. Her father smiled at her from the first row.",
 )
 
-# Layers that LoRA adapts unless others are named: the LSTM's gates, merged contexts and the attentional vector.
-LORA_TARGETS = ("word_gates", *(f"step_gates.{layer}" for layer in range(4)), "merge", "attentional")
 _CONFIG = "config.json"
 # A dot before the slash means a path: `../model`.
 _HUB_NAME = re.compile(r"[\w.-]*\w/[\w.-]+")
@@ -67,9 +66,9 @@ def register() -> None:
     """
     Register the model classes with the Auto classes and the `story-ending` task with `pipeline`.
 
-    Saved models then load without `trust_remote_code`. If `peft` has been imported, LoRA knows which layers to
-    adapt. Safe to call more than once. Any public name of `hf_storyend` does it on first use; call it where only
-    transformers' names are used.
+    Saved models then load without `trust_remote_code`, and LoRA of PEFT knows which layers to adapt. Safe to call
+    more than once. Any public name of `hf_storyend` does it on first use; call it where only transformers' names are
+    used.
     """
     from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, AutoTokenizer
     from transformers.pipelines import PIPELINE_REGISTRY
@@ -86,18 +85,10 @@ def register() -> None:
     for auto_class in (AutoModel, AutoModelForSeq2SeqLM):
         auto_class.register(IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration, exist_ok=True)
     AutoTokenizer.register(_tokenizer_key(), IncrementalEncoderTokenizer, exist_ok=True)
-    _register_adapter_targets(IncrementalEncoderConfig.model_type)
+    register_adapter_targets(IncrementalEncoderConfig.model_type)
     # Unlike the others, this warns if the task is registered already.
     if TASK not in PIPELINE_REGISTRY.supported_tasks:
         PIPELINE_REGISTRY.register_pipeline(TASK, StoryEndingPipeline, AutoModelForSeq2SeqLM, type="text")
-
-
-def _register_adapter_targets(model_type: str) -> None:
-    """Tell PEFT, where it has been imported, which layers LoRA adapts if `target_modules` are not named."""
-    if "peft" in sys.modules:
-        from peft.utils import TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING
-
-        TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING.setdefault(model_type, list(LORA_TARGETS))
 
 
 @cache

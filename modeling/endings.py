@@ -103,6 +103,8 @@ def _generate(
     inputs = tokenizer(list(stories), triples=own, triple_weight=triple_weight, return_tensors="pt")
     inputs = inputs.to(model.device if device is None else device)
     arguments = default_arguments(model, generate_kwargs, decoding)
+    if arguments.get("stop_strings") or model.generation_config.stop_strings:
+        arguments = {**arguments, "tokenizer": tokenizer}
     generated, rank_scores = generate_endings(model, inputs, arguments)
     return inputs, generated, [story for story in stories for _ in range(len(generated) // len(stories))], rank_scores
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from transformers import GenerationConfig
+from transformers import GenerationConfig, LogitsProcessor, StoppingCriteria
 
 _NO_GUIDANCE = "an ending is always conditioned on its story, so there are no other logits to guide away from"
 _NESTED = "stories are nested, so their words are no prompt that the penalty could read; use `bad_words_ids`"
@@ -56,3 +56,51 @@ def with_max_length(
     config.max_new_tokens = config.max_length - (1 if prompt is None else prompt.shape[1])
     config.max_length = None
     return config, given
+
+
+class PadEndedPrompts(LogitsProcessor):
+    """
+    Writes padding behind prompts that have their end already, as one longer call does: `generate()` takes every prompt
+    to be unfinished.
+
+    Args:
+        ends (`torch.LongTensor`): Ids that a finished prompt ends with.
+        pad_token_id (`int`): Padding.
+    """
+
+    def __init__(self, ends: torch.Tensor, pad_token_id: int):
+        self.ends, self.pad_token_id = ends, pad_token_id
+        self._length: int | None = None
+
+    def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
+        # Not before: generate() puts the start symbol before prompts without one.
+        self._length = self._length or input_ids.shape[1]
+        padding = torch.full_like(scores, -torch.inf)
+        padding[:, self.pad_token_id] = 0.0
+        return padding.where(self.have_ended(input_ids)[:, None], scores)
+
+    def have_ended(self, ids: torch.Tensor) -> torch.Tensor:
+        """True for rows whose prompt has its end."""
+        return torch.isin(ids[:, (self._length or 0) - 1], self.ends.to(ids.device))
+
+
+class StopEndedPrompts(StoppingCriteria):
+    """Counts rows as finished that a `PadEndedPrompts` pads."""
+
+    def __init__(self, padder: PadEndedPrompts):
+        self.padder = padder
+
+    def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor, **kwargs: Any) -> torch.BoolTensor:
+        return self.padder.have_ended(input_ids)
+
+
+def for_ended_prompts(
+    prompts: torch.Tensor | None, eos_token_id: int | list[int], pad_token_id: int
+) -> tuple[list[LogitsProcessor], list[StoppingCriteria]]:
+    """What keeps prompts that have ended as they are; nothing if there are none."""
+    # A prompt of one word is the start symbol.
+    if prompts is None or prompts.shape[1] < 2:
+        return [], []
+    ends = [eos_token_id] if isinstance(eos_token_id, int) else eos_token_id
+    padder = PadEndedPrompts(torch.tensor([*ends, pad_token_id]), pad_token_id)
+    return ([padder], [StopEndedPrompts(padder)]) if padder.have_ended(prompts).any() else ([], [])

@@ -86,7 +86,7 @@ from .configuration_incremental_encoder import IncrementalEncoderConfig
 from .copying import CopyMechanism, CopyMemory, Offers, check_oov_labels, extend_logits, make_finite, pointer_loss
 from .ending_ranker import EndingRanker, RankerOutput, ending_log_probabilities, ranker_inputs
 from .fused_recurrence import can_fuse, fused_recurrence
-from .generation_arguments import check_arguments, with_max_length
+from .generation_arguments import check_arguments, for_ended_prompts, with_max_length
 from .loading import (
     check_finite,
     check_generation_settings,
@@ -854,6 +854,17 @@ class RecurrentCache(Cache):
             self.hidden = self.hidden.repeat_interleave(repeats, dim=0)
             self.cell = self.cell.repeat_interleave(repeats, dim=0)
 
+    def repeat_rows(self, num_rows: int) -> None:
+        """For beams and samples: the state of each of B endings for the `num_rows / B` rows that go on from it."""
+        num_states = num_rows if self.hidden is None else len(self.hidden)
+        if num_rows % num_states:
+            raise ValueError(
+                f"`past_key_values` has {num_states} rows for {num_rows} rows of `decoder_input_ids`: give the state "
+                "of these endings. What beam search returns has the states of all beams."
+            )
+        if num_rows > num_states:
+            self.batch_repeat_interleave(num_rows // num_states)
+
     def crop(self, tokens_to_remove: int) -> None:
         raise ValueError("A recurrent state can't be taken back by some words; decode again from the start instead.")
 
@@ -1317,7 +1328,9 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         own = config or self.generation_config
         strings = arguments.pop("stop_strings", None) or own.stop_strings
         if not strings:
-            return config, arguments
+            # Decoding methods of transformers would hand it on to forward.
+            unused = () if arguments.get("custom_generate") else ("tokenizer",)
+            return config, {name: value for name, value in arguments.items() if name not in unused}
         if arguments.get("tokenizer") is None:
             raise ValueError("`stop_strings` needs the `tokenizer`, too: `generate(..., tokenizer=tokenizer)`.")
         if own.stop_strings:
@@ -1355,7 +1368,13 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         """The same with columns of the logits for ids."""
         suppressed = [self.config.unk_token_id, self.config.pad_token_id, self.config.bos_token_id]
         suppress = SuppressSpecialTokens(suppressed, device=self._generation_device(inputs, kwargs))
-        processors = LogitsProcessorList([suppress, *(logits_processor or [])])
+        configs = (generation_config, self.generation_config, self.config)
+        given = (kwargs.get("eos_token_id"), *(config and config.eos_token_id for config in configs))
+        ends = next(end for end in given if end is not None)
+        padders, stoppers = for_ended_prompts(kwargs.get("decoder_input_ids"), ends, self.config.pad_token_id)
+        if stoppers:
+            kwargs["stopping_criteria"] = [*(kwargs.get("stopping_criteria") or ()), *stoppers]
+        processors = LogitsProcessorList([suppress, *(logits_processor or []), *padders])
         return super().generate(inputs, generation_config, processors, **kwargs)
 
     def _generation_device(self, inputs: torch.Tensor | None, settings: dict[str, Any]) -> torch.device:
@@ -1380,6 +1399,7 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
                     f"`past_key_values` has read {num_read} words, `decoder_input_ids` has {input_ids.shape[1]}: give "
                     "all words so far, at least one of which the cache has not read."
                 )
+            cache.repeat_rows(len(input_ids))
             input_ids = input_ids[:, num_read:]
         # Weights that wait elsewhere stand on no device.
         if (device := self.device).type != "meta":

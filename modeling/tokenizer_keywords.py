@@ -31,6 +31,8 @@ STORY_KEYWORDS: dict[str, tuple[str, tuple]] = {
     "return_special_tokens_mask": ("stories have no special tokens", _NOTHING),
     "return_offsets_mapping": ("words keep no offsets", _NOTHING),
     "split_special_tokens": ("stories have no special tokens", _NOTHING),
+    # What `apply_chat_template` passes on since transformers 5.23.
+    "sanitize_control_tokens": ("stories have no control tokens", _NOTHING),
     "tokenizer_kwargs": ("give its keywords one by one", (None, {})),
 }
 # Of `encode`, beside those that transformers honours for flat sequences.

@@ -14,9 +14,9 @@ import hf_storyend.modeling
 ROOT = Path(__file__).parent.parent
 LIBRARY, MODELING = ROOT / "hf_storyend", ROOT / "modeling"
 
-# Modules beside the packages; every package may import them, and they import nothing but modeling and files.
+# Modules beside the packages; every package may import them, and they import nothing but modeling, files and adapters.
 SHARED = {
-    *("files", "half_precision", "html_page", "lazy", "manifest", "options", "pretrained", "processes"),
+    *("adapters", "files", "half_precision", "html_page", "lazy", "manifest", "options", "pretrained", "processes"),
     *("story_text", "systems", "terminal", "triple_tensors"),
 }
 # What each package may import of the others; docs/architecture.md has the same list.
@@ -110,7 +110,11 @@ def test_every_package_is_listed():
 def test_imports_point_one_way(name):
     paths = modules_of(name)
     assert paths
-    allowed = {"modeling", "files"} if name in SHARED else ALLOWED[name] | (SHARED if name != "modeling" else set())
+    allowed = (
+        {"modeling", "files", "adapters"}
+        if name in SHARED
+        else ALLOWED[name] | (SHARED if name != "modeling" else set())
+    )
     for path in paths:
         package = "hf_storyend" if path.parent == LIBRARY else f"hf_storyend.{path.parent.name}"
         others = imported_packages(path.read_text(encoding="utf-8"), package) - {name}

@@ -17,6 +17,7 @@ from ..modeling.modeling_incremental_encoder import (
     stack_state,
     unstack_state,
 )
+from ..modeling.oov_ids import to_slots
 from ..modeling.story_inputs import StoryInputs
 from ..modeling.tail_pointer import boost_forms
 from ..modeling.tensor_utils import upcast
@@ -206,7 +207,7 @@ def _story_inputs(config: IncrementalEncoderConfig, inputs: dict[str, torch.Tens
         word_mask,
         triple_ids,
         triple_mask & word_mask.unsqueeze(-1),
-        inputs.get("copy_ids", word_ids),
+        to_slots(inputs["copy_ids"], config.vocab_size, config.num_copy_slots) if config.copy else word_ids,
         inputs.get("triple_weights", torch.zeros_like(triple_ids[..., 0], dtype=torch.float32)),
         forms.masked_fill(forms == config.pad_token_id, -1),
     )

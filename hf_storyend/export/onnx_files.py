@@ -81,6 +81,8 @@ def _save_graph(
 ) -> None:
     """Write a graph whose sizes are all open but those that the weights decide."""
     sizes = {name: _open_sizes(name, tensor) for name, tensor in inputs.items()}
+    # A number that differs from that of an earlier export, such as dropout, would become an input.
+    torch.compiler.reset()
     exported = torch.export.export(graph, (inputs,), dynamic_shapes=(sizes,))
     program = torch.onnx.export(
         exported, input_names=names[0], output_names=names[1], opset_version=OPSET, verbose=False

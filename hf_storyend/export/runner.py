@@ -56,7 +56,7 @@ class OnnxGenerator:
 
     def generate_ids(self, inputs: Mapping[str, np.ndarray], max_new_tokens: int = 30) -> np.ndarray:
         """
-        Return the words [B, T] of the endings, the start symbol first and padding behind the end symbol.
+        Return ids [B, T] of the endings' words, the start symbol first and padding behind the end symbol.
 
         Args:
             inputs: The tokenizer's arrays; those that the system does not read are ignored.
@@ -75,7 +75,16 @@ class OnnxGenerator:
             words = np.where(is_finished, padding, logits.argmax(axis=1))[:, None]
             is_finished |= words[:, 0] == end
             rows.append(words)
-        return np.concatenate(rows, axis=1)
+        ids = np.concatenate(rows, axis=1)
+        return self._named_ids(ids, np.asarray(inputs["copy_ids"])) if self.config.get("copy") else ids
+
+    def _named_ids(self, ids: np.ndarray, copy_ids: np.ndarray) -> np.ndarray:
+        """Ids that spell the words out of the vocabulary, as `generate()` returns them: see `oov_ids.py`."""
+        first, num_slots = self.config["vocab_size"], self.config["num_copy_slots"]
+        for row, story in zip(ids, copy_ids, strict=True):
+            for word_id in np.unique(story[story >= first]):
+                row[row == first + (word_id - first) % num_slots] = word_id
+        return ids
 
 
 def _session(path: Path, num_threads: int) -> InferenceSession:

@@ -1,6 +1,9 @@
 """Loading as generic code does it: shards, disk offload, quantisation, and adapters of PEFT."""
 
+import importlib.util
 import logging
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -102,7 +105,6 @@ def test_quanto(saved, tokenizer):
 @pytest.mark.slow
 def test_lora_knows_its_target_modules_and_merged_adapter_and_reloaded_agree(saved, tokenizer, tmp_path):
     peft = pytest.importorskip("peft")
-    hf_storyend.register()
     _, folder = saved
 
     def base():
@@ -125,6 +127,31 @@ def test_lora_knows_its_target_modules_and_merged_adapter_and_reloaded_agree(sav
         again = IncrementalEncoderForEndingGeneration.from_pretrained(tmp_path / "merged")
         torch.testing.assert_close(again(**batch).loss, expected)
     assert torch.equal(endings(again, tokenizer), written)
+
+
+IMPORTS = {
+    "before the package": "import peft, hf_storyend; model, _ = hf_storyend.load(sys.argv[1])",
+    "after the package": (
+        "import hf_storyend; hf_storyend.register(); import peft; model, _ = hf_storyend.load(sys.argv[1])"
+    ),
+    "after the model": "import hf_storyend; model, _ = hf_storyend.load(sys.argv[1]); import peft",
+    "by transformers": (
+        "import hf_storyend, transformers; hf_storyend.register(); "
+        "model = transformers.AutoModelForSeq2SeqLM.from_pretrained(sys.argv[1]); import peft"
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("peft") is None, reason="no PEFT here: pip install peft")
+@pytest.mark.parametrize("order", IMPORTS)
+def test_lora_knows_its_target_modules_whatever_is_imported_first(saved, tokenizer, order):
+    _, folder = saved
+    tokenizer.save_pretrained(folder)
+    code = f"import sys; {IMPORTS[order]}; adapted = peft.get_peft_model(model, peft.LoraConfig(r=2))\n"
+    code += "print(sum(type(module).__module__.startswith('peft.tuners.lora') for module in adapted.modules()) > 4)"
+    done = subprocess.run([sys.executable, "-c", code, str(folder)], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.split()[-1] == "True", done.stderr
 
 
 @pytest.mark.slow

@@ -124,3 +124,14 @@ def test_stop_strings(loaded, settings, in_config):
     assert text != whole and (text.endswith(wanted) or ("num_beams" in settings and wanted not in text))
     with pytest.raises(ValueError, match="`stop_strings` needs the `tokenizer`"):
         model.generate(**inputs, **settings, **given)
+    # Generic code gives the tokenizer always.
+    assert tokenizer.decode(model.generate(**inputs, **settings, tokenizer=tokenizer)[0], True) == whole
+
+
+def test_the_pipeline_stops_at_strings(loaded):
+    model, tokenizer = loaded
+    write = pipeline("story-ending", model=model, tokenizer=tokenizer)
+    whole = write(STORY, decoding="paper")[0]["ending"]
+    wanted = " ".join(whole.split()[1:3])
+    assert whole.startswith(write(STORY, decoding="paper", stop_strings=[wanted])[0]["ending"].removesuffix(wanted))
+    assert write(STORY, decoding="paper", stop_strings=[wanted])[0]["ending"].endswith(wanted)

@@ -442,3 +442,42 @@ def test_generation_continued_from_a_cache_is_that_of_one_longer_call(name, num_
     assert torch.equal(continued, expected)
     with pytest.raises(ValueError, match="`past_key_values` has read"):
         model.generate(**inputs, **rest, decoder_input_ids=words[:, :1], past_key_values=cache)
+
+
+@every_system
+@pytest.mark.parametrize("use_cache", [True, False])
+def test_endings_that_ended_before_a_call_stay_as_they_are(name, use_cache):
+    """A batch is continued in pieces until the last story has its end."""
+    model, inputs = ready_to_copy(name), context_of(batch_for(name, 6))
+    settings = {"logits_processor": [EndsInTurn()], "return_dict_in_generate": True, "use_cache": use_cache}
+    whole = model.generate(**inputs, **settings, max_new_tokens=6).sequences
+    assert [len(without_padding(row)) for row in whole] == [3, 5, 7]
+    begun = model.generate(**inputs, **settings, max_new_tokens=1)
+    for _ in range(5):
+        state = {"past_key_values": begun.past_key_values} if use_cache else {}
+        begun = model.generate(
+            **inputs, **settings, **state, decoder_input_ids=begun.sequences, max_new_tokens=1, eos_token_id=[END]
+        )
+    assert torch.equal(begun.sequences, whole)
+    beams = model.generate(**inputs, decoder_input_ids=whole[:, :5], num_beams=3, max_new_tokens=2)
+    assert torch.equal(beams[:2, 5:], torch.full((2, beams.shape[1] - 5), PADDING))
+
+
+@every_system
+@pytest.mark.parametrize("mode", ["beam", "returned beams", "several samples"])
+def test_beams_and_samples_go_on_from_a_cache_as_without_it(name, mode):
+    model, inputs, settings = ready_to_copy(name), context_of(batch_for(name, 6)), {**MODES, **SAMPLING}[mode]
+    begun = model.generate(**inputs, max_new_tokens=2, min_new_tokens=2, return_dict_in_generate=True)
+    endings = []
+    for state in ({}, {"past_key_values": begun.past_key_values}):
+        torch.manual_seed(0)
+        prompt = {"decoder_input_ids": begun.sequences, **state}
+        endings.append(model.generate(**inputs, **prompt, **settings, max_new_tokens=5))
+    assert torch.equal(*endings)
+
+
+def test_the_states_of_beams_are_no_states_of_fewer_endings():
+    model, inputs = tiny_model(), context_of(as_tensors(random_stories(9)))
+    begun = model.generate(**inputs, num_beams=4, max_new_tokens=2, return_dict_in_generate=True)
+    with pytest.raises(ValueError, match="`past_key_values` has 12 rows for 3 rows"):
+        model.generate(**inputs, decoder_input_ids=begun.sequences, past_key_values=begun.past_key_values)
