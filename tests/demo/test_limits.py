@@ -72,7 +72,7 @@ def test_uploads_are_closed(server, files, path):
 
 
 def call(story: str) -> str:
-    return json.dumps({"data": [story, [], "greedy", 1, 0.7, 1, None]})
+    return json.dumps({"data": [story, [], "greedy", 1, 0.7, 1, None, 1.0, 0]})
 
 
 def test_bodies_are_limited(server):
