@@ -1,11 +1,14 @@
 """
-Train an ending ranker for a model, from candidates of the model that a teacher scores.
+Train an ending ranker for a model, from endings of people and from candidates of the model that a teacher scores.
 
-    python examples/train_ranker.py --teacher smollm2 --stories rocstories/train.jsonl --output_dir ranker
+    python examples/train_ranker.py --teacher smollm2 --encoder minilm --stories rocstories/train.jsonl \\
+        --output_dir ranker
 
 The teacher is the directory of a causal language model of transformers. It is fine-tuned on the first stories, and
-scores candidates for those after them; it is used here only. The result, OUTPUT_DIR/model, is the model with its
-ranker. Each step takes hours on one core at its default size; the same command goes on after an interruption.
+scores candidates for those after them; it is used here only. The ranker starts from an encoder of BERT's architecture,
+if one is given, and learns to tell human endings from wrong ones, then to choose as the teacher does. The result,
+OUTPUT_DIR/model, is the model with its ranker. Steps take from minutes to hours on one core; the same command goes on
+after an interruption.
 """
 
 import argparse
@@ -18,8 +21,12 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, TrainingArguments
 import hf_storyend
 from hf_storyend.data.stories import load_stories
 from hf_storyend.ranking.candidates import read_lines, save_candidates
+from hf_storyend.ranking.pretrained_encoder import start_from_encoder
 from hf_storyend.ranking.teacher import fine_tune_teacher, save_scores
-from hf_storyend.ranking.training import ScoredStory, add_ranker, train_ranker, with_neighbours
+from hf_storyend.ranking.training import ScoredStory, add_ranker, train_ranker, with_wrong_endings
+
+# Those of MiniLM, but for the number of layers and the word vectors.
+SIZES = {"ranker_size": 384, "ranker_embedding_size": 128, "num_ranker_layers": 4, "num_ranker_heads": 12}
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -38,13 +45,17 @@ def main(arguments: list[str] | None = None) -> None:
     with torch.autocast("cpu", torch.bfloat16, enabled=options.bf16):
         save_scores(scores, candidates, teacher.eval(), teacher_tokenizer, for_ranker)
 
+    add_ranker(model, **{name: getattr(options, name) for name in SIZES})
+    if options.encoder is not None:
+        start_from_encoder(model.ranker, tokenizer, options.encoder)
+    human = [ScoredStory(context, [], [], ending) for context, ending in stories[: options.num_contrast_stories]]
     scored = [
-        ScoredStory(context, line["endings"][:-1], line["teacher_scores"][:-1], human)
-        for line, (context, human) in zip(read_lines(scores), for_ranker, strict=True)
+        ScoredStory(context, line["endings"][:-1], line["teacher_scores"][:-1], ending)
+        for line, (context, ending) in zip(read_lines(scores), for_ranker, strict=True)
     ]
-    add_ranker(model, ranker_size=options.ranker_size, num_ranker_layers=options.num_ranker_layers)
-    settings = {"learning_rate": options.learning_rate, "num_train_epochs": options.num_train_epochs}
-    train_ranker(model, tokenizer, with_neighbours(scored), training(options.output_dir / "ranker", **settings))
+    for name, part, epochs in (("contrast", human, 1), ("choice", scored, options.num_train_epochs)):
+        settings = {"learning_rate": options.learning_rate, "num_train_epochs": epochs, "bf16": options.bf16}
+        train_ranker(model, tokenizer, with_wrong_endings(part), training(options.output_dir / name, **settings))
     model.save_pretrained(options.output_dir / "model")
     tokenizer.save_pretrained(options.output_dir / "model")
 
@@ -81,11 +92,13 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--output_dir", type=Path, required=True)
     parser.add_argument("--num_teacher_stories", type=int, default=4400, help="Stories to fine-tune the teacher on.")
     parser.add_argument("--num_stories", type=int, default=10000, help="Stories to train the ranker on.")
-    parser.add_argument("--ranker_size", type=int, default=256)
-    parser.add_argument("--num_ranker_layers", type=int, default=1)
-    parser.add_argument("--learning_rate", type=float, default=3e-4)
+    parser.add_argument("--encoder", type=Path, help="Directory of an encoder to start from; default: random weights.")
+    parser.add_argument("--num_contrast_stories", type=int, default=60000, help="Stories for the first part.")
+    for name, value in SIZES.items():
+        parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("--learning_rate", type=float, default=1e-4)
     parser.add_argument("--num_train_epochs", type=float, default=4)
-    parser.add_argument("--bf16", action="store_true", help="Fine-tune and score in bfloat16.")
+    parser.add_argument("--bf16", action="store_true", help="Train and score in bfloat16.")
     return parser.parse_args(arguments)
 
 

@@ -16,7 +16,7 @@ import torch
 from torch.nn import functional
 from transformers import LogitsProcessor, LogitsProcessorList
 
-from .ending_ranker import read_endings
+from .ending_ranker import ending_log_probabilities
 from .losses import IGNORED
 
 # Samples are likely enough to be grammatical, and varied enough to be different.
@@ -181,7 +181,7 @@ def rank_endings(model: Any, tokenizer: Any, story: Any, endings: Sequence[str])
     labels = tokenizer(stories, text_target=list(endings), return_triples=False, return_tensors="pt")["labels"]
     labels = labels.unsqueeze(0).to(model.device)
     if model.ranker is None:
-        log_probabilities = read_endings(model, labels, **inputs)["log_probabilities"].sum(dim=2)
+        log_probabilities = ending_log_probabilities(model, labels, **inputs)
         scores = log_probabilities
     else:
         ranked = model.rank_endings(labels, **inputs)

@@ -60,10 +60,14 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
         tail_pointer (`bool`, *optional*, defaults to `False`):
             Whether words can also come from the tails of the story's triples: see [`TailPointer`].
         ranker_size (`int`, *optional*):
-            Size of the ending ranker's vectors, a multiple of 4; `None` for a model without ranker: see
-            [`EndingRanker`].
-        num_ranker_layers (`int`, *optional*, defaults to 2):
+            Size of the ending ranker's vectors, a multiple of `num_ranker_heads`; `None` for a model without ranker:
+            see [`EndingRanker`].
+        ranker_embedding_size (`int`, *optional*, defaults to 128):
+            Size of the ending ranker's word vectors, which are projected to `ranker_size`.
+        num_ranker_layers (`int`, *optional*, defaults to 4):
             Layers of the ending ranker.
+        num_ranker_heads (`int`, *optional*, defaults to 12):
+            Attention heads of its layers.
         ranker_dropout (`float`, *optional*, defaults to 0.1):
             Dropout in the ending ranker while it is trained.
         encoder_loss_weight (`float`, *optional*, defaults to 1.0):
@@ -135,7 +139,9 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
     num_copy_slots: int = 32
     tail_pointer: bool = False
     ranker_size: int | None = None
-    num_ranker_layers: int = 2
+    ranker_embedding_size: int = 128
+    num_ranker_layers: int = 4
+    num_ranker_heads: int = 12
     ranker_dropout: float = 0.1
     encoder_loss_weight: float = 1.0
     encoder_loss_sampling_ratio: float = 1.0
@@ -219,8 +225,9 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
             "ranker_size",
         )
         sizes = ("vocab_size", "num_relations", "embedding_size", "hidden_size", "num_copy_slots")
+        of_ranker = ("ranker_embedding_size", "num_ranker_heads")
         layers = ("num_layers", "num_ranker_layers")
-        for name in (*sizes, *layers, *optional):
+        for name in (*sizes, *of_ranker, *layers, *optional):
             value = getattr(self, name)
             if value is None and name in optional:
                 continue
@@ -229,8 +236,11 @@ class IncrementalEncoderConfig(transformers.PreTrainedConfig):
         for name in layers:
             if getattr(self, name) > _MAX_LAYERS:
                 raise ValueError(f"`{name}` must be at most {_MAX_LAYERS}; got {getattr(self, name)}.")
-        if self.ranker_size is not None and self.ranker_size % 4:
-            raise ValueError(f"`ranker_size` must be a multiple of 4; got {self.ranker_size}.")
+        if self.ranker_size is not None and self.ranker_size % self.num_ranker_heads:
+            raise ValueError(
+                f"`ranker_size` must be a multiple of `num_ranker_heads` ({self.num_ranker_heads}); "
+                f"got {self.ranker_size}."
+            )
         if self.num_copy_slots > _MAX_COPY_SLOTS:
             raise ValueError(f"`num_copy_slots` must be at most {_MAX_COPY_SLOTS}; got {self.num_copy_slots}.")
         for name in ("unk_token_id", "pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id"):

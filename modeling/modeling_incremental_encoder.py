@@ -84,7 +84,7 @@ from transformers.utils import ModelOutput
 
 from .configuration_incremental_encoder import IncrementalEncoderConfig
 from .copying import CopyMechanism, CopyMemory, Offers, check_oov_labels, extend_logits, make_finite, pointer_loss
-from .ending_ranker import EndingRanker, RankerOutput, read_endings
+from .ending_ranker import EndingRanker, RankerOutput, ending_log_probabilities, ranker_inputs
 from .fused_recurrence import can_fuse, fused_recurrence
 from .generation_arguments import check_arguments, with_max_length
 from .loading import (
@@ -1179,8 +1179,11 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         """
         if self.ranker is None:
             raise ValueError("This model has no ending ranker: `config.ranker_size` is None.")
-        read = read_endings(self, labels, **inputs)
-        return RankerOutput(self.ranker(**read), read["log_probabilities"].sum(dim=2))
+        log_probabilities = ending_log_probabilities(self, labels, **inputs)
+        names = ("input_ids", "attention_mask", "copy_ids")
+        words = {name: inputs[name] for name in names if name in inputs}
+        scores = self.ranker(**ranker_inputs(self.config, labels, **words), log_probabilities=log_probabilities)
+        return RankerOutput(scores, log_probabilities)
 
     def output_columns(self, ids: torch.LongTensor | None) -> torch.LongTensor | None:
         """

@@ -11,6 +11,8 @@ import torch
 from torch.nn import functional
 
 _NUM_SIMILAR, _CHUNK = 30, 500
+# Similar stories are looked for in blocks of so many, by the most frequent words alone: that bounds memory.
+_BLOCK, _MAX_WORDS = 8000, 8192
 _WORD = re.compile(r"[a-z']+")
 _CAPITALISED = re.compile(r"[A-Z]\w+")
 # Capitalised at the start of an ending, and no name.
@@ -33,6 +35,17 @@ def endings_of_neighbours(
         number: Most endings for each.
     """
     texts = [" ".join(context) for context in contexts]
+    found: list[tuple[str, ...]] = []
+    for start in range(0, len(texts), _BLOCK):
+        block, block_endings = texts[start : start + _BLOCK], endings[start : start + _BLOCK]
+        for place, (text, others) in enumerate(zip(block, _similar(block), strict=True)):
+            fitting = [block_endings[other] for other in others if other != place]
+            found.append(tuple([ending for ending in fitting if _has_names_of(text, ending)][:number]))
+    return found
+
+
+def _similar(texts: Sequence[str]) -> list[list[int]]:
+    """Numbers of the texts that are most similar to each, the most similar first."""
     vectors = _vectors(texts)
     similar: list[list[int]] = []
     for start in range(0, len(texts), _CHUNK):
@@ -40,18 +53,15 @@ def endings_of_neighbours(
         rows = torch.arange(len(cosine))
         cosine[rows, rows + start] = -1.0
         similar += cosine.topk(min(_NUM_SIMILAR, len(texts))).indices.tolist()
-    found = []
-    for place, (text, others) in enumerate(zip(texts, similar, strict=True)):
-        fitting = [endings[other] for other in others if other != place and _has_names_of(text, endings[other])]
-        found.append(tuple(fitting[:number]))
-    return found
+    return similar
 
 
 def _vectors(texts: Sequence[str]) -> torch.Tensor:
     words = [set(_WORD.findall(text.lower())) for text in texts]
     num_stories = Counter(word for row in words for word in row)
-    columns = {word: column for column, (word, count) in enumerate(num_stories.items()) if count > 1}
-    vectors = torch.zeros(len(texts), len(num_stories))
+    frequent = [word for word, count in num_stories.most_common(_MAX_WORDS) if count > 1]
+    columns = {word: column for column, word in enumerate(frequent)}
+    vectors = torch.zeros(len(texts), max(len(columns), 1))
     for row, story in enumerate(words):
         for word in story & columns.keys():
             vectors[row, columns[word]] = math.log(len(texts) / num_stories[word])

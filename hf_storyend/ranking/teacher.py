@@ -57,28 +57,27 @@ def fine_tune_teacher(
 
 
 @torch.no_grad()
-def score_endings(
-    model: Any, tokenizer: Any, stories: Sequence[tuple[Sequence[str], Sequence[str]]]
-) -> list[list[float]]:
+def score_endings(model: Any, tokenizer: Any, context: Sequence[str], endings: Sequence[str]) -> list[float]:
     """
-    Log probability of each ending behind its story, end of sequence included.
+    Log probability of each ending behind its story, end of sequence included. The story is read once.
 
     Args:
         model: A causal language model, in eval mode.
         tokenizer: Its tokenizer.
-        stories: Contexts, each with its endings.
+        context: Sentences of the story.
+        endings: Its endings.
     """
-    rows = [(context, ending) for context, endings in stories for ending in endings]
-    batch = _collate([_encode(tokenizer, *row, context_weight=0.0) for row in rows])
-    is_ending = batch.pop("weights")[:, 1:] > 0
-    # Only where the words of an ending are predicted: the vocabulary is most of the work.
-    hidden = model.base_model(**batch).last_hidden_state[:, :-1][is_ending]
-    losses = functional.cross_entropy(
-        model.get_output_embeddings()(hidden).float(), batch["input_ids"][:, 1:][is_ending], reduction="none"
-    )
-    by_row = torch.zeros(is_ending.shape).masked_scatter(is_ending, -losses).sum(dim=1).tolist()
-    found = iter(by_row)
-    return [[next(found) for _ in endings] for _, endings in stories]
+    rows = [_encode(tokenizer, context, ending, context_weight=0.0) for ending in endings]
+    story = torch.tensor([rows[0]["input_ids"][: rows[0]["weights"].count(0.0)]])
+    read = model.base_model(story, use_cache=True)
+    read.past_key_values.batch_repeat_interleave(len(endings))
+    words = _collate([{name: values[story.shape[1] :] for name, values in row.items()} for row in rows])
+    ids, is_word = words["input_ids"], words["attention_mask"].bool()
+    # Behind an ending is padding, which causal attention never sees.
+    hidden = model.base_model(ids[:, :-1], past_key_values=read.past_key_values).last_hidden_state
+    hidden = torch.cat((read.last_hidden_state[:, -1:].expand(len(endings), -1, -1), hidden), dim=1)[is_word]
+    losses = functional.cross_entropy(model.get_output_embeddings()(hidden).float(), ids[is_word], reduction="none")
+    return torch.zeros(ids.shape).masked_scatter(is_word, -losses).sum(dim=1).tolist()
 
 
 def save_scores(
@@ -87,7 +86,6 @@ def save_scores(
     model: Any,
     tokenizer: Any,
     stories: Sequence[Story],
-    batch_size: int = 4,
 ) -> None:
     """
     Write `story`, `endings` and `teacher_scores` for each line of a file of candidates, the human ending last; stories
@@ -99,21 +97,19 @@ def save_scores(
         model: The teacher, in eval mode.
         tokenizer: Its tokenizer.
         stories: Contexts and endings, by the numbers in `candidates`.
-        batch_size: Stories at a time.
     """
     lines = list(read_lines(candidates))
+    first = count_complete_lines(path)
     with path.open("a", encoding="utf-8") as file:
-        for start in range(count_complete_lines(path), len(lines), batch_size):
-            batch = lines[start : start + batch_size]
-            known = [stories[line["story"]] for line in batch]
-            endings = [[*line["endings"], human] for line, (_, human) in zip(batch, known, strict=True)]
-            pairs = [(context, texts) for (context, _), texts in zip(known, endings, strict=True)]
-            for line, texts, scores in zip(batch, endings, score_endings(model, tokenizer, pairs), strict=True):
-                rounded = [round(score, 3) for score in scores]
-                scored = {"story": line["story"], "endings": texts, "teacher_scores": rounded}
-                file.write(json.dumps(scored) + "\n")
+        for number, line in enumerate(lines[first:], start=first + 1):
+            context, human = stories[line["story"]]
+            endings = [*line["endings"], human]
+            scores = [round(score, 3) for score in score_endings(model, tokenizer, context, endings)]
+            scored = {"story": line["story"], "endings": endings, "teacher_scores": scores}
+            file.write(json.dumps(scored) + "\n")
             file.flush()
-            logger.info("scored %d of %d stories", start + len(batch), len(lines))
+            if number % 50 == 0 or number == len(lines):
+                logger.info("scored %d of %d stories", number, len(lines))
 
 
 def _encode(tokenizer: Any, context: Sequence[str], ending: str, context_weight: float) -> dict[str, list]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,52 +14,53 @@ from torch import nn
 from torch.nn import functional
 from transformers import Trainer, TrainingArguments
 
-from ..modeling.ending_ranker import EndingRanker, read_endings
+from ..modeling.ending_ranker import EndingRanker, ending_log_probabilities, ranker_inputs
+from .contrasts import with_person_changed, with_polarity_changed
 from .neighbours import endings_of_neighbours
 
 logger = logging.getLogger(__name__)
 
-_FLOATS = ("story", "ending", "log_probabilities")
-
 
 @dataclass(frozen=True)
 class ScoredStory:
-    """A story with its endings: candidates, then the human one, then those of similar stories."""
+    """
+    A story with its endings: candidates with the scores of a teacher, which may be missing, then the human one, then
+    wrong ones: those of similar stories, and the human one with its meaning changed.
+    """
 
     context: Sequence[str]
     candidates: Sequence[str]
     teacher_scores: Sequence[float]
     human: str
-    neighbours: Sequence[str] = field(default=())
+    wrong: Sequence[str] = field(default=())
 
     @property
     def endings(self) -> list[str]:
-        return [*self.candidates, self.human, *self.neighbours]
+        return [*self.candidates, self.human, *self.wrong]
 
 
 @dataclass(frozen=True)
 class RankerLoss:
     """
-    Three losses of the scores of a story's endings.
+    Two losses of the scores of a story's endings.
 
     Args:
         temperature: Of the teacher's distribution over candidates, which the ranker's has to match.
-        human_weight: Weight of the human ending being better than each candidate.
-        neighbour_weight: Weight of the human ending being the best among endings of similar stories.
+        human_weight: Weight of the human ending being the best among the wrong ones.
     """
 
     temperature: float = 3.0
     human_weight: float = 0.3
-    neighbour_weight: float = 0.3
 
     def __call__(self, scores: torch.Tensor, story: ScoredStory) -> torch.Tensor:
         """The loss of one story from the scores of its endings."""
         number = len(story.candidates)
-        teacher = scores.new_tensor(story.teacher_scores) / self.temperature
-        of_candidates, human, of_others = scores[:number], scores[number], scores[number : len(story.endings)]
-        loss = functional.kl_div(of_candidates.log_softmax(dim=0), teacher.softmax(dim=0), reduction="sum")
-        loss = loss - self.human_weight * functional.logsigmoid(human - of_candidates).mean()
-        return loss - self.neighbour_weight * of_others.log_softmax(dim=0)[0]
+        among_wrong = -scores[number : len(story.endings)].log_softmax(dim=0)[0]
+        if not number:
+            return self.human_weight * among_wrong
+        teacher = (scores.new_tensor(story.teacher_scores) / self.temperature).softmax(dim=0)
+        divergence = functional.kl_div(scores[:number].log_softmax(dim=0), teacher, reduction="sum")
+        return divergence + self.human_weight * among_wrong
 
 
 class RankerTraining(nn.Module):
@@ -76,27 +78,29 @@ class RankerTraining(nn.Module):
 
 def add_ranker(model: Any, **settings: Any) -> None:
     """
-    Give a model a new ranker.
+    Give a model a new ranker, which scores endings by the model's own log probability until it is trained.
 
     Args:
         model: The model.
-        settings: `ranker_size`, `num_ranker_layers`, `ranker_dropout`.
+        settings: `ranker_size` and the other settings of rankers in the configuration.
     """
-    model.config.update({"ranker_size": 256, **settings})
+    model.config.update({"ranker_size": 384, **settings})
     model.ranker = EndingRanker(model.config)
     model.ranker.apply(model._init_weights)
     with torch.no_grad():
-        # It starts as the model's own log probability.
         model.ranker.scorer.weight.zero_()
         model.ranker.likelihood.weight.copy_(torch.tensor([[1.0, 0.0, 0.0]]))
 
 
-def with_neighbours(stories: Sequence[ScoredStory], number: int = 3) -> list[ScoredStory]:
-    """The stories with human endings of similar ones among them."""
-    found = endings_of_neighbours([story.context for story in stories], [story.human for story in stories], number)
+def with_wrong_endings(stories: Sequence[ScoredStory], number: int = 4, seed: int = 0) -> list[ScoredStory]:
+    """The stories with wrong endings: those of similar stories, and the human one with polarity or person changed."""
+    contexts, endings = [story.context for story in stories], [story.human for story in stories]
+    found = endings_of_neighbours(contexts, endings, number)
+    draw = random.Random(seed)
+    changed = [(with_polarity_changed(ending, draw), with_person_changed(ending)) for ending in endings]
     return [
-        ScoredStory(story.context, story.candidates, story.teacher_scores, story.human, neighbours)
-        for story, neighbours in zip(stories, found, strict=True)
+        replace(story, wrong=(*neighbours, *(text for text in opposites if text is not None)))
+        for story, neighbours, opposites in zip(stories, found, changed, strict=True)
     ]
 
 
@@ -127,15 +131,14 @@ def train_ranker(
 def read_stories(
     model: Any, tokenizer: Any, stories: Sequence[ScoredStory], batch_size: int = 16
 ) -> list[dict[str, Any]]:
-    """What the model makes of each story and of its endings, without padding, in half precision."""
+    """Ids of each story and its endings, and the model's log probabilities of them, without padding."""
     order = sorted(range(len(stories)), key=lambda number: max(map(len, stories[number].context)))
     rows: list[dict[str, Any]] = [{} for _ in stories]
     for start in range(0, len(order), batch_size):
         numbers = order[start : start + batch_size]
         batch = [stories[number] for number in numbers]
-        read = read_endings(model, _labels(tokenizer, batch), **_inputs(tokenizer, batch))
-        for row, number in enumerate(numbers):
-            rows[number] = {"story": stories[number], "read": _unpadded(read, row, len(stories[number].endings))}
+        for row, number in zip(_read(model, tokenizer, batch), numbers, strict=True):
+            rows[number] = row
         logger.info("read %d of %d stories", start + len(batch), len(stories))
     return rows
 
@@ -143,37 +146,54 @@ def read_stories(
 def collate(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """A batch of what `read_stories` gave, padded."""
     reads = [row["read"] for row in rows]
-    batch = {name: _pad([read[name] for read in reads]) for name in reads[0]}
-    # An ending that only fills up has no word; attention needs one.
+    batch: dict[str, Any] = {name: _pad([read[name] for read in reads]) for name in reads[0]}
+    # An ending that only fills up has no word; a mean needs one.
     batch["ending_mask"][..., 0] = True
-    return {"stories": [row["story"] for row in rows]} | {
-        name: tensor.float() if name in _FLOATS else tensor for name, tensor in batch.items()
-    }
+    batch["num_words"].clamp_(min=1)
+    return {"stories": [row["story"] for row in rows], **batch}
 
 
-def _inputs(tokenizer: Any, batch: Sequence[ScoredStory]) -> dict[str, torch.Tensor]:
-    return dict(tokenizer([list(story.context) for story in batch], return_tensors="pt"))
+def _read(model: Any, tokenizer: Any, batch: Sequence[ScoredStory]) -> list[dict[str, Any]]:
+    num_candidates = max(len(story.candidates) for story in batch)
+    contexts = [list(story.context) for story in batch]
+    inputs = dict(tokenizer(contexts, return_triples=num_candidates > 0, return_tensors="pt"))
+    words = {name: inputs[name] for name in ("input_ids", "attention_mask", "copy_ids") if name in inputs}
+    read = ranker_inputs(model.config, _labels(tokenizer, batch, [story.endings for story in batch]), **words)
+    # People's endings are surprising: what the model thinks of them is not to be learnt from. One value for all of a
+    # story changes no order among them.
+    log_probabilities = torch.zeros(read["num_words"].shape)
+    num_words = torch.full_like(log_probabilities, 10.0)
+    if num_candidates:
+        labels = _labels(tokenizer, batch, [story.candidates or [story.human] for story in batch])
+        by_model = ending_log_probabilities(model, labels, **inputs)
+        for row, story in enumerate(batch):
+            number = min(len(story.candidates), num_candidates)
+            log_probabilities[row, :number] = by_model[row, :number]
+            num_words[row, :number] = read["num_words"][row, :number].float()
+    read["log_probabilities"], read["num_words"] = log_probabilities, num_words
+    return [{"story": story, "read": _unpadded(read, row, len(story.endings))} for row, story in enumerate(batch)]
 
 
-def _labels(tokenizer: Any, batch: Sequence[ScoredStory]) -> torch.Tensor:
+def _labels(tokenizer: Any, batch: Sequence[ScoredStory], endings: Sequence[Sequence[str]]) -> torch.Tensor:
     """[B, C, T]: endings of stories that have fewer are filled up with the first one."""
-    most = max(len(story.endings) for story in batch)
-    filled = [[*story.endings, *[story.endings[0]] * (most - len(story.endings))] for story in batch]
+    most = max(map(len, endings))
+    filled = [[*texts, *[texts[0]] * (most - len(texts))] for texts in endings]
     contexts = [list(story.context) for story in batch for _ in range(most)]
-    texts = [text for endings in filled for text in endings]
+    texts = [text for row in filled for text in row]
     read = tokenizer(contexts, text_target=texts, return_triples=False, return_tensors="pt")
     return read["labels"].unflatten(0, (len(batch), most))
 
 
 def _unpadded(read: dict[str, torch.Tensor], row: int, num_endings: int) -> dict[str, torch.Tensor]:
-    sentences, words = (int(read["story_mask"][row].any(dim=dim).sum()) for dim in (1, 0))
+    is_read = read["story_mask"][row]
     longest = int(read["ending_mask"][row, :num_endings].any(dim=0).sum())
     return {
-        "story": read["story"][row, :sentences, :words].half(),
-        "story_mask": read["story_mask"][row, :sentences, :words],
-        "ending": read["ending"][row, :num_endings, :longest].half(),
-        "ending_mask": read["ending_mask"][row, :num_endings, :longest],
-        "log_probabilities": read["log_probabilities"][row, :num_endings, : longest + 1].clone(),
+        "story_ids": read["story_ids"][row, is_read],
+        "story_mask": is_read[is_read],
+        "ending_ids": read["ending_ids"][row, :num_endings, :longest].clone(),
+        "ending_mask": read["ending_mask"][row, :num_endings, :longest].clone(),
+        "log_probabilities": read["log_probabilities"][row, :num_endings].clone(),
+        "num_words": read["num_words"][row, :num_endings].clone(),
     }
 
 

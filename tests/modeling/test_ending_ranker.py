@@ -8,7 +8,7 @@ from small_tokenizer import small_tokenizer
 from hf_storyend import IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration
 from hf_storyend.modeling.candidates import GumbelNoise, choose_endings, generate_endings, rank_endings
 from hf_storyend.modeling.decoding import NUM_CANDIDATES, default_arguments
-from hf_storyend.modeling.ending_ranker import read_endings
+from hf_storyend.modeling.ending_ranker import MAX_STORY_WORDS, ranker_inputs
 from hf_storyend.modeling.endings import write_endings
 from hf_storyend.systems import SYSTEMS
 
@@ -21,6 +21,7 @@ ENDINGS = [
     ["We saw mice.", "Why?", "Tom asked Anna."],
 ]
 SEARCH = {"num_beams": 3, "max_new_tokens": 5}
+SIZES = {"ranker_size": 8, "ranker_embedding_size": 6, "num_ranker_layers": 2, "num_ranker_heads": 2}
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +30,7 @@ def tokenizer():
 
 
 def ranking_model(tokenizer, system="ie-msa-ca-copy-tails", **settings):
-    return small_model(system, tokenizer, ranker_size=8, **settings)
+    return small_model(system, tokenizer, **SIZES, **settings)
 
 
 def labels_of(tokenizer, stories=STORIES, endings=ENDINGS):
@@ -68,21 +69,58 @@ def test_a_score_depends_on_neither_company_nor_padding(tokenizer):
             torch.testing.assert_close(score[0, 0], together[row, number], rtol=1e-4, atol=1e-5)
 
 
+def read_by_ranker(model, tokenizer, stories=STORIES, endings=ENDINGS):
+    """The arguments of the ranker, with log probabilities that say nothing."""
+    inputs = tokenizer(stories, return_tensors="pt")
+    words = {name: inputs[name] for name in ("input_ids", "attention_mask", "copy_ids")}
+    read = ranker_inputs(model.config, labels_of(tokenizer, stories, endings), **words)
+    return {**read, "log_probabilities": torch.zeros(read["num_words"].shape)}
+
+
 def test_scores_read_every_word_of_story_and_ending(tokenizer):
-    """Both directions: a change of any word changes the score through what is read of the words before and behind."""
-    model = ranking_model(tokenizer)
-    read = read_endings(model, labels_of(tokenizer), **tokenizer(STORIES, return_tensors="pt"))
-    read = {name: value.requires_grad_() if value.is_floating_point() else value for name, value in read.items()}
-    model.ranker(**read)[0, 0].backward()
-    assert (read["story"].grad[0].abs().sum(-1) > 0).equal(read["story_mask"][0])
-    assert (read["ending"].grad[0, 0].abs().sum(-1) > 0).equal(read["ending_mask"][0, 0])
-    assert not read["story"].grad[1].any() and not read["ending"].grad[0, 1:].any()
+    """A change of any word changes the score of the story's endings, and no other one."""
+    model = ranking_model(tokenizer).double()
+    read = read_by_ranker(model, tokenizer)
+    scores = model.ranker(**read)
+    for name in ("story", "ending"):
+        ids, mask = read[f"{name}_ids"], read[f"{name}_mask"]
+        for place in torch.nonzero(torch.ones_like(ids)).tolist():
+            changed = ids.clone()
+            changed[tuple(place)] = 7 if ids[tuple(place)] != 7 else 8
+            differs = (model.ranker(**{**read, f"{name}_ids": changed}) - scores).abs() > 1e-12
+            expected = torch.zeros_like(differs)
+            expected[tuple(place[: 1 if name == "story" else 2])] = bool(mask[tuple(place)])
+            assert differs.equal(expected), (name, place)
+
+
+def test_words_out_of_the_vocabulary_are_told_apart(tokenizer):
+    """The same name in story and ending is the same word."""
+    model = ranking_model(tokenizer).double()
+    stories = ["Anna and Zorba met Quentin. Anna asked Zorba."]
+    read = read_by_ranker(model, tokenizer, stories, [["Zorba!", "Quentin!"]])
+    zorba, quentin = read["ending_ids"][0, :, 1].tolist()
+    assert zorba != quentin and {zorba, quentin} <= set(read["story_ids"][0].tolist())
+    assert min(zorba, quentin) >= model.config.vocab_size
+    scores = model.ranker(**read)[0]
+    assert (scores[0] - scores[1]).abs() > 1e-12
+
+
+def test_of_a_long_story_the_end_is_read(tokenizer):
+    model = ranking_model(tokenizer).double()
+    end = "Tom opened the window. " * 40
+    texts = [f"They burn cakes. {end}", f"We saw mice. {end}", f"{end} We saw mice."]
+    scores = [model.ranker(**read_by_ranker(model, tokenizer, [text], ENDINGS[:1])) for text in texts]
+    torch.testing.assert_close(scores[0], scores[1])
+    assert (scores[0] - scores[2]).abs().max() > 1e-9
+    assert (
+        read_by_ranker(model, tokenizer, texts, ENDINGS[:1] * 3)["story_mask"].sum(dim=1).tolist()
+        == [MAX_STORY_WORDS] * 3
+    )
 
 
 def test_only_the_ranker_is_trained_by_its_scores(tokenizer):
     model = ranking_model(tokenizer)
-    read = read_endings(model, labels_of(tokenizer), **tokenizer(STORIES, return_tensors="pt"))
-    model.ranker(**read).sum().backward()
+    model.ranker(**read_by_ranker(model, tokenizer)).sum().backward()
     assert {name.split(".")[0] for name, weight in model.named_parameters() if weight.grad is not None} == {"ranker"}
 
 
@@ -103,7 +141,8 @@ def test_a_ranker_does_not_change_what_the_model_writes(tokenizer):
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"), [({"ranker_size": 6}, "multiple of 4"), ({"ranker_size": 0}, "at least 1")]
+    ("settings", "message"),
+    [({"ranker_size": 8}, "multiple of `num_ranker_heads`"), ({"ranker_size": 0}, "at least 1")],
 )
 def test_sizes_are_checked(settings, message):
     with pytest.raises(ValueError, match=message):
