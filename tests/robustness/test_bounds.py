@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import save_file
 
 import hf_storyend
-from hf_storyend import IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration
+from hf_storyend import IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
 from hf_storyend.annotation import options as annotation_options
 from hf_storyend.cli.write import GenerateOptions, RankOptions
 from hf_storyend.data import options as data_options
@@ -79,6 +79,9 @@ def test_slots_for_words_of_the_story_are_limited():
     IncrementalEncoderConfig(num_copy_slots=65_536)
     with pytest.raises(ValueError, match="`num_copy_slots` must be at most 65536; got 100000000"):
         IncrementalEncoderConfig(num_copy_slots=100_000_000)
+    for more in (65_537, 1 << 62):
+        with pytest.raises(ValueError, match=f"`num_copy_slots` must be a whole number from 0 to 65536; got {more}"):
+            IncrementalEncoderTokenizer(vocab={"<unk>": 0, "<pad>": 1, "<s>": 2, "</s>": 3}, num_copy_slots=more)
 
 
 @pytest.mark.parametrize("where", ["argument", "the model's settings", "settings given"])
