@@ -8,6 +8,7 @@ from training_runs import small_options
 
 from hf_storyend.data import PrepareOptions, prepare
 from hf_storyend.evaluation.results import Evaluation, save_evaluation
+from hf_storyend.export import ExportOptions, export
 from hf_storyend.training import TrainingRun
 
 STRANGERS = (".ssh.old", ".thesis.partial", ".thesis.0a1b2c3d.old", ".best.backup.old", "checkpoint-final", ".cache")
@@ -128,3 +129,13 @@ def test_an_evaluation_follows_no_link_to_a_folder(tmp_path):
     with pytest.raises(ValueError, match=r"\.eval_results is a link: nothing is written to where it leads"):
         save_evaluation(Evaluation({"bleu_1": 0.5}), tmp_path / "model", name="x", dataset_id="ann/stories")
     assert [path.name for path in (tmp_path / "home").iterdir()] == ["work"]
+
+
+def test_an_export_replaces_no_other_model(tmp_path, monkeypatch):
+    """It needs onnx, but not for that."""
+    monkeypatch.setattr("hf_storyend.export.onnx_files._check_installed", lambda: pytest.fail("It goes on."))
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text("{}")
+    with pytest.raises(ValueError, match="holds another model, whose configuration and vocabulary would be replaced"):
+        export(ExportOptions(output_dir=str(tmp_path / "model")))
+    assert [path.name for path in (tmp_path / "model").iterdir()] == ["config.json"]
