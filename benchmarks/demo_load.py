@@ -6,7 +6,8 @@ The demo under load: many users at once over HTTP, who ask again as soon as they
 
 With `--requests`, that many are spread evenly over the time. Starts `storyend demo` on a free port of this machine. It
 fails, with exit code 1, if a request was not answered, or answered otherwise than the same one before, or if the
-server's memory grew after the first part of the time. Memory is printed at each tenth of it.
+server's memory grew after the first part of the time. Memory is printed at each tenth of it. Ctrl+C ends it with what
+was measured so far, which is a failure, too.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -29,6 +30,7 @@ import httpx
 import psutil
 
 from hf_storyend.data.embedded import embedded_stories
+from hf_storyend.data.story_records import StoryRecord
 
 DECODINGS = ("greedy", "sampling", "beam_search")
 # Memory is not yet at rest while models, caches and threads are still coming into use.
@@ -61,8 +63,12 @@ def main() -> int:
     parser.add_argument("--requests", type=int, help="requests in that time (default: each user's next at once)")
     parser.add_argument("--max-growth", type=float, default=64, help="MB of memory after warming up (default: 64)")
     options = parser.parse_args()
+    record = Record()
     with running_demo(options.models) as (address, process):
-        record = asyncio.run(visit(address, process, options))
+        try:
+            asyncio.run(visit(address, process, record, options))
+        except KeyboardInterrupt:
+            record.failures.append("stopped before the end")
     growth = report(record, options)
     return int(bool(record.failures) or growth > options.max_growth)
 
@@ -86,9 +92,9 @@ def running_demo(models: list[str]) -> Iterator[tuple[str, psutil.Process]]:
         server.wait(60)
 
 
-async def visit(address: str, process: psutil.Process, options: argparse.Namespace) -> Record:
+async def visit(address: str, process: psutil.Process, record: Record, options: argparse.Namespace) -> None:
     """All users at once; when the time or the requests are over, each waits for its last answer."""
-    record, start = Record(), time.monotonic()
+    start = time.monotonic()
     watcher = asyncio.create_task(watch_memory(process, record, start))
     # The server closes connections that were idle for five seconds, maybe just as they are used again.
     limits = httpx.Limits(max_connections=None, keepalive_expiry=1)
@@ -97,7 +103,6 @@ async def visit(address: str, process: psutil.Process, options: argparse.Namespa
         await asyncio.gather(*users)
     watcher.cancel()
     read_memory(process, record, start)
-    return record
 
 
 async def watch_memory(process: psutil.Process, record: Record, start: float) -> None:
@@ -132,11 +137,7 @@ async def ask_on(
     """One user with one open page: a request after the other, from a few thousand possible ones."""
     stories, draw = embedded_stories(), random.Random(user)
     while await may_ask(record, start, options):
-        story = " ".join(draw.choice(stories)["context"])
-        decoding = draw.choice(DECODINGS)
-        num_endings = 1 if decoding == "greedy" else draw.randint(1, 3)
-        # Story, triples, decoding, number of endings, temperature, seed, system.
-        question = [story, None, decoding, num_endings, 0.7, draw.randrange(4), None]
+        question = draw_question(draw, stories)
         asked = time.monotonic()
         try:
             endings = await ask(client, address, question, f"user{user}")
@@ -146,6 +147,15 @@ async def ask_on(
             continue
         record.seconds.append(time.monotonic() - asked)
         record.add_answer(json.dumps(question), endings)
+
+
+def draw_question(draw: random.Random, stories: Sequence[StoryRecord]) -> list:
+    """Values of all parameters of `endings`, in its order: over HTTP, Gradio fills in no defaults."""
+    story = " ".join(draw.choice(stories)["context"])
+    decoding = draw.choice(DECODINGS)
+    num_endings = 1 if decoding == "greedy" else draw.randint(1, 3)
+    # Story, triples, decoding, number of endings, temperature, seed, system, top p, top k.
+    return [story, None, decoding, num_endings, 0.7, draw.randrange(4), None, 1.0, 0]
 
 
 async def ask(client: httpx.AsyncClient, address: str, question: list, page: str) -> list[str]:

@@ -53,6 +53,15 @@ def check_story_size(story: str | Sequence[str], max_sentences: int, max_sentenc
             )
 
 
+def check_ending_size(ending: str, number: int, max_length: int) -> None:
+    """Refuse an ending to rank with too many words, however many sentences they are."""
+    if (num_words := len(split_words(ending))) > max_length:
+        raise ValueError(
+            f"Ending {number} has {num_words:,} words, more than {max_length:,}: shorten it, or raise the limit "
+            "`max_sentence_length`."
+        )
+
+
 def _is_short(story: str | Sequence[str], max_sentences: int, max_sentence_length: int) -> bool:
     """Whether a string can't be too long, by its characters alone: splitting a million stories takes a minute."""
     if not isinstance(story, str):

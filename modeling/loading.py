@@ -157,7 +157,12 @@ def check_size(config: Any, weights: Sequence[Path] = ()) -> None:
     has_relations = config.knowledge is not None or config.tail_pointer
     num_vectors = config.vocab_size + (config.num_relations if has_relations else 0)
     num_values = num_vectors * config.embedding_size + output + 4 * config.hidden_size**2 * config.num_layers
-    names = ("vocab_size", "num_relations", "embedding_size", "hidden_size", "num_layers")
+    names = ["vocab_size", "num_relations", "embedding_size", "hidden_size", "num_layers"]
+    if config.ranker_size is not None:
+        # Of each layer: four projections of its attention, and a feed-forward network four times as wide.
+        num_values += 12 * config.ranker_size**2 * config.num_ranker_layers
+        num_values += config.vocab_size * config.ranker_embedding_size
+        names += ["ranker_size", "ranker_embedding_size", "num_ranker_layers"]
     sizes = ", ".join(f"`{name}` {getattr(config, name):,}" for name in names)
     check_memory(4 * num_values, f"a model of {sizes}")
     num_bytes = sum(path.stat().st_size for path in weights)

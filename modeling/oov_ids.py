@@ -31,6 +31,8 @@ _DIGITS = {letter: digit for digit, letter in enumerate(_LETTERS, start=1)}
 _CASES = (str.lower, str.capitalize, str.upper)
 # Codes that spell and codes that hash have this many bits together with the slot.
 _NUM_BITS = 61
+# As many slots as a configuration allows: more would leave too few bits for words.
+MAX_SLOTS = 65_536
 # Hashed words that a tokenizer remembers: some megabytes.
 _MAX_REMEMBERED = 1 << 15
 

@@ -15,7 +15,7 @@ from transformers.utils import logging
 
 from .knowledge_table import KnowledgeTable, Triple, TripleLookup, relation_name, unique_tails
 from .loading import check_vocabulary, error_context, read_forms, read_json, shortened, write_json
-from .oov_ids import OOVNames, are_foreign
+from .oov_ids import MAX_SLOTS, OOVNames, are_foreign
 from .story_padding import (
     SizeLimits,
     dict_of_lists,
@@ -768,8 +768,8 @@ def _without_mask(encoded: BatchEncoding, return_attention_mask: bool | None) ->
 
 
 def _check_num_slots(num_slots: Any) -> int:
-    if isinstance(num_slots, bool) or not isinstance(num_slots, int) or num_slots < 0:
-        raise ValueError(f"`num_copy_slots` must be a whole number of at least 0; got {num_slots!r}.")
+    if isinstance(num_slots, bool) or not isinstance(num_slots, int) or not 0 <= num_slots <= MAX_SLOTS:
+        raise ValueError(f"`num_copy_slots` must be a whole number from 0 to {MAX_SLOTS}; got {num_slots!r}.")
     return num_slots
 
 

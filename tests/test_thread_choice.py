@@ -32,6 +32,7 @@ class Stop(Exception):
     [
         ("hf_storyend.pretrained.load", lambda: write.generate(write.GenerateOptions((STORY,)))),
         ("hf_storyend.explanation.run.load", lambda: write.explain(write.ExplainOptions(STORY))),
+        ("hf_storyend.ranking.rank", lambda: write.rank(write.RankOptions(STORY, ("It burnt.",)))),
         ("hf_storyend.demo.app.build_demo", lambda: app.launch_demo()),
     ],
 )

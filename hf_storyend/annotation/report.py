@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ..files import atomic_write
 from .judgements import Judgements
 from .rubric import ERROR_TYPES, METRICS, SCORES
 from .sampling import Sample
@@ -91,8 +92,8 @@ def _agreement_report(judgements: Judgements, metric: str) -> dict[str, Any]:
 def write_report(report: dict[str, Any], output_dir: Path) -> None:
     """Write `report.json`, `report.md` and the figure `scores.png`."""
     output_dir.mkdir(parents=True, exist_ok=True)
-    (output_dir / "report.json").write_text(report_json(report) + "\n", encoding="utf-8")
-    (output_dir / "report.md").write_text(describe_report(report), encoding="utf-8")
+    atomic_write(output_dir / "report.json", report_json(report) + "\n")
+    atomic_write(output_dir / "report.md", describe_report(report))
     draw_scores(report, output_dir / "scores.png")
 
 

@@ -291,9 +291,12 @@ class RankOptions:
     story: str = option(REQUIRED, "The story, all its sentences in one string.", positional=True, metavar="STORY")
     endings: tuple[str, ...] = option((), "An ending to rank; repeatable.", flag="ending", metavar="ENDING")
     model: str | None = option(None, "Model directory or Hub name; default: the model that comes with the package.")
+    max_sentences: int = option(MAX_SENTENCES, "Refuse stories with more sentences.")
+    max_sentence_length: int = option(MAX_SENTENCE_LENGTH, "Refuse sentences and endings with more words.")
     json: bool = option(False, "Print JSON.")
 
     def __post_init__(self) -> None:
+        check_at_least(self, 1, "max_sentences", "max_sentence_length")
         if not self.endings:
             raise ValueError("`ending` is missing: give at least one.")
 
@@ -305,11 +308,13 @@ def rank(options: RankOptions) -> None:
     Example: `storyend rank "Mei put a cake in the oven. She fell asleep." --ending "It burnt." --ending "She swam."`
     """
     from ..pretrained import find_model, use_threads_of_one_story
-    from ..story_text import check_story_size
+    from ..story_text import check_ending_size, check_story_size
 
     name = find_model(options.model)
     _refuse_path(options.story, "rank", 1)
-    check_story_size(options.story, MAX_SENTENCES, MAX_SENTENCE_LENGTH)
+    check_story_size(options.story, options.max_sentences, options.max_sentence_length)
+    for number, ending in enumerate(options.endings, start=1):
+        check_ending_size(ending, number, options.max_sentence_length)
     from ..ranking import rank as rank_endings
 
     _hide_progress_bars()

@@ -94,12 +94,12 @@ def _tokenise_split(
     vocabulary = sorted(tokenizer.get_vocab().items())
     settings = (tokenizer.do_lower_case, tokenizer.split_contractions, max_length, _MAX_COPY_SLOTS, _COLUMNS)
     key = Hasher.hash((stories._fingerprint, vocabulary, *settings))
-    folder = Path(datasets.config.HF_DATASETS_CACHE) / "hf_storyend" / key
+    folder = Path(datasets.config.HF_DATASETS_CACHE) / "hf_storyend" / key / name
     folder.mkdir(parents=True, exist_ok=True)
-    with file_lock(folder / name):
-        for file in folder.glob(f"{name}*.arrow"):
-            # A truncated file would be read as fewer stories.
-            if not is_complete_arrow_file(file):
+    with file_lock(folder):
+        for file in folder.iterdir():
+            # A killed process leaves files of other names; a truncated one would be read as fewer stories.
+            if file.suffix != ".arrow" or not is_complete_arrow_file(file):
                 file.unlink()
         return stories.map(
             _tokenise_rows,

@@ -110,7 +110,7 @@ def _check_free(output: Path, is_prepared: bool, overwrite: bool) -> None:
             f"{output} was prepared from other inputs. Choose another directory, or allow to replace it with "
             "`overwrite`."
         )
-    added = sorted({path.name for path in output.iterdir()} - _names_written(output))
+    added = _added(output)
     if added:
         raise ValueError(
             f"{output} can't be replaced: it also has {', '.join(added[:5])}, which `prepare` did not write. "
@@ -118,13 +118,17 @@ def _check_free(output: Path, is_prepared: bool, overwrite: bool) -> None:
         )
 
 
-def _names_written(output: Path) -> set[str]:
-    """Return the names that `prepare` wrote directly into a directory."""
+def _added(output: Path) -> list[str]:
+    """Return what others put into a prepared directory, or into a directory of it."""
     try:
-        return {MANIFEST, *(name.split("/")[0] for name in read_manifest(output)["files"])}
+        written = {MANIFEST, *read_manifest(output)["files"]}
     except ManifestError:
         # Prepared by an earlier version; the code of the model had other names.
-        return {*_WRITTEN, *(path.name for path in output.glob("*.py"))}
+        return sorted({path.name for path in output.iterdir() if path.suffix != ".py"} - set(_WRITTEN))
+    files = (path for path in output.rglob("*") if path.is_symlink() or not path.is_dir())
+    # `datasets` puts what it computes beside the data.
+    names = {path.relative_to(output).as_posix() for path in files if not path.match("cache-*.arrow")}
+    return sorted(names - written)
 
 
 def _write(options: PrepareOptions, folder: Path) -> dict[str, Any]:

@@ -51,7 +51,7 @@ class RecentSessions(OrderedDict[str, Any]):
 
 class LimitRequests:
     """
-    ASGI middleware that refuses uploads, large bodies and values that Gradio would take for files.
+    ASGI middleware that refuses uploads, links to states, large bodies and values that Gradio would take for files.
 
     Args:
         app: The application behind it.
@@ -66,8 +66,8 @@ class LimitRequests:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        if _is_upload(scope["path"]):
-            await _refuse(send, 403, "This demo takes no files.")
+        if _is_closed(scope["path"]):
+            await _refuse(send, 403, "This demo takes no files and keeps none.")
             return
         headers = {bytes(name).lower(): bytes(value) for name, value in scope["headers"]}
         length = headers.get(b"content-length", b"0")
@@ -101,8 +101,10 @@ class LimitRequests:
                 return bytes(body)
 
 
-def _is_upload(path: str) -> bool:
-    return "upload" in path.rstrip("/").rsplit("/", 1)[-1]
+def _is_closed(path: str) -> bool:
+    """Uploads, and links to the state of a page, each of which Gradio would keep as a file for ever."""
+    name = path.rstrip("/").rsplit("/", 1)[-1]
+    return "upload" in name or "deep_link" in name
 
 
 def _problem_with(body: bytes) -> str | None:
@@ -118,9 +120,10 @@ def _problem_with(body: bytes) -> str | None:
     session = content.get("session_hash")
     if session is not None and (not isinstance(session, str) or len(session) > MAX_SESSION_NAME):
         return f"`session_hash` must be a string of at most {MAX_SESSION_NAME} characters."
-    if _has_object(content.get("data")):
+    # Arguments are a list, `data`, or have their names; `event_data` is what a component tells of an event.
+    if any(_has_object(value) for name, value in content.items() if name != "event_data"):
         # Gradio would fetch the file that such a value describes, from any address.
-        return "`data` may have strings, numbers and lists of them."
+        return "Arguments may be strings, numbers and lists of them."
     return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ from typing import Any
 from huggingface_hub import EvalResult, EvalResultEntry, ModelCardData, eval_result_entries_to_yaml
 from huggingface_hub.utils import yaml_dump
 
+from ..files import atomic_write, make_directory, remove_leftovers
 from ..modeling.decoding import describe_decoding
 from .ablation_results import Ablations
 from .gender_swap_result import GenderSwap
@@ -232,7 +234,7 @@ def save_evaluation(
 ) -> None:
     """
     Write `evaluation.json`, the table `evaluation.md`, `endings.jsonl`, `model_index.yaml` for the model card and
-    `.eval_results/storyend.yaml`. Existing files of these names are replaced.
+    `.eval_results/storyend.yaml`. Existing files of these names are replaced, not what they are links to.
 
     Args:
         evaluation: The evaluation.
@@ -252,5 +254,9 @@ def save_evaluation(
         files["endings.jsonl"] = "".join(lines)
     for file, content in files.items():
         path = Path(output_dir) / file
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content, encoding="utf-8")
+        if path.parent.is_symlink() and path.parent != Path(output_dir):
+            raise ValueError(f"{path.parent} is a link: nothing is written to where it leads. Delete it.")
+        make_directory(path.parent)
+        remove_leftovers(path.parent, re.escape(path.name))
+        # A link is replaced: in somebody's model, or in the cache of the Hub, it may lead to anything.
+        atomic_write(path, content)

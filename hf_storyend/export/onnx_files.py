@@ -33,10 +33,11 @@ def export(options: ExportOptions) -> list[Path]:
     Args:
         options: Model, output directory and precision.
     """
+    name, output_dir = find_model(options.model), Path(options.output_dir)
+    _check_free(output_dir, name)
     _check_installed()
-    model, tokenizer = load(find_model(options.model))
+    model, tokenizer = load(name)
     check_exportable(model)
-    output_dir = Path(options.output_dir)
     output_dir.mkdir(parents=True, exist_ok=True)
     with scratch_directory(output_dir, "onnx") as temporary:
         written = _write_graphs(model, tokenizer, temporary)
@@ -47,6 +48,16 @@ def export(options: ExportOptions) -> list[Path]:
     model.config.save_pretrained(output_dir)
     model.generation_config.save_pretrained(output_dir)
     return files
+
+
+def _check_free(output_dir: Path, model: str) -> None:
+    """Refuse the directory of another model, whose configuration and vocabulary would be replaced."""
+    is_its_own = output_dir.resolve() == Path(model).resolve()
+    if (output_dir / "config.json").is_file() and not (is_its_own or (output_dir / ENCODER).is_file()):
+        raise ValueError(
+            f"{output_dir} holds another model, whose configuration and vocabulary would be replaced: name another "
+            "`output_dir`."
+        )
 
 
 def _write_graphs(

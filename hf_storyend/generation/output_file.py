@@ -13,7 +13,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ..files import atomic_write, make_directory, sync
+from filelock import Timeout
+
+from ..files import atomic_write, file_lock, make_directory, sync
 from ..terminal import printable
 
 _NAMES = {"input": "the input", "model": "the model", "options": "the options"}
@@ -21,7 +23,7 @@ _NAMES = {"input": "the input", "model": "the model", "options": "the options"}
 
 class EndingsFile:
     """
-    Endings on their way into a file.
+    Endings on their way into a file, which one process at a time may write, until it is closed or ends.
 
     Args:
         path: The file.
@@ -33,10 +35,17 @@ class EndingsFile:
         self.path, self.run, self.chunk_size = path, dict(run), chunk_size
         self.partial = path.with_name(f"{path.name}.partial")
         self.run_path = path.with_name(f"{path.name}.run.json")
+        self._lock = file_lock(path)
 
     def begin(self, num_stories: int) -> int:
-        """Check or start the files; return how many stories have their endings already."""
+        """Lock and check or start the files; return how many stories have their endings already."""
         make_directory(self.path.parent)
+        try:
+            self._lock.acquire(timeout=0)
+        except Timeout:
+            raise ValueError(
+                f"{self.path} is being written by another process: wait for it or stop it, or give another `output`."
+            ) from None
         is_known = self.run_path.is_file()
         if self.path.exists() or self.partial.exists():
             if not is_known:
@@ -65,6 +74,10 @@ class EndingsFile:
         """Give the file its name."""
         os.replace(self.partial, self.path)
         sync(self.path.parent)
+
+    def close(self) -> None:
+        """Let others write the file; without effect if they may."""
+        self._lock.release()
 
     def _check_run(self) -> None:
         try:

@@ -8,7 +8,7 @@ import logging
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -108,7 +108,6 @@ def generate_file(
         What was written; None in all processes but the main one.
     """
     settings = settings or GenerationSettings()
-    chunk_size = settings.batch_size * _BATCHES_PER_CHUNK
     output = None
     if output_file is not None:
         run = {
@@ -117,7 +116,22 @@ def generate_file(
             "model": model_digest(model, tokenizer),
             "options": settings.to_dict(),
         }
-        output = EndingsFile(output_file, run, chunk_size)
+        output = EndingsFile(output_file, run, settings.batch_size * _BATCHES_PER_CHUNK)
+    with closing(output) if output is not None else nullcontext():
+        return _write_file(model, tokenizer, input_file, output, num_stories, settings, format, write)
+
+
+def _write_file(
+    model: IncrementalEncoderForEndingGeneration,
+    tokenizer: IncrementalEncoderTokenizer,
+    input_file: Path,
+    output: EndingsFile | None,
+    num_stories: int,
+    settings: GenerationSettings,
+    format: str | None,
+    write: Callable[[str], None] | None,
+) -> FileReport | None:
+    chunk_size = settings.batch_size * _BATCHES_PER_CHUNK
     num_resumed = from_main_process(lambda: output.begin(num_stories) if output is not None else 0)
     writer = _Writer(model, tokenizer, input_file, settings)
     stories = islice(stream_stories(input_file, format), num_resumed, None)

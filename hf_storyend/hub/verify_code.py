@@ -22,9 +22,10 @@ from .errors import HubError, friendly_errors
 
 # Files of words, triples and weights: read as data, and large.
 _DATA_FILES = (*IncrementalEncoderTokenizer.vocab_files_names.values(), "model.safetensors.index.json")
-# Settings by which transformers finds code, models or files to read instead of those beside them.
+# Settings by which transformers finds code, classes, models or files to read instead of those beside them.
 _FOLLOWED = (
-    *("model_type", "auto_map", "custom_pipelines", "custom_generate", "kernel_config", "quantization_config"),
+    *("model_type", "tokenizer_class", "processor_class", "chat_template"),
+    *("auto_map", "custom_pipelines", "custom_generate", "kernel_config", "quantization_config"),
     *("configuration_files", "fast_tokenizer_files", "transformers_weights", "base_model_name_or_path"),
 )
 # Files that the package never writes and that name a model to load, or code, in ways of their own.
@@ -112,7 +113,7 @@ def _compare_settings(check: CodeCheck, files: dict[str, Path]) -> None:
         found = _followed_settings(_read_json(files[file])) if file in files else {}
         check.missing += [_named(file, setting) for setting in written if setting not in found]
     for file, path in sorted(files.items()):
-        if path.name in _FOREIGN_FILES:
+        if path.name.lower() in _FOREIGN_FILES:
             check.foreign.append(file)
         written = _written_settings().get(path.name, {})
         for setting, value in _followed_settings(_read_json(path)).items():
@@ -135,7 +136,10 @@ def _written_settings() -> dict[str, dict[str, Any]]:
             "auto_map": auto_map,
             "custom_pipelines": CUSTOM_PIPELINES,
         },
-        "tokenizer_config.json": {"auto_map": {"AutoTokenizer": [tokenizer, None]}},
+        "tokenizer_config.json": {
+            "tokenizer_class": IncrementalEncoderTokenizer.__name__,
+            "auto_map": {"AutoTokenizer": [tokenizer, None]},
+        },
     }
 
 
@@ -183,11 +187,13 @@ def _files_in(folder: Path) -> tuple[dict[str, Path], list[str]]:
 
 
 def _is_code(name: str) -> bool:
-    return name.lower().endswith((".py", ".pyw", ".pyc", ".so", ".pyd"))
+    """Templates of chats are programs, too, though in a sandbox."""
+    return name.lower().endswith((".py", ".pyw", ".pyc", ".so", ".pyd", ".jinja"))
 
 
 def _is_settings(name: str) -> bool:
-    return name.endswith(".json") and name not in _DATA_FILES
+    """Some file systems find a file by its name in capital letters, too."""
+    return name.lower().endswith(".json") and name not in _DATA_FILES
 
 
 def installed_code() -> dict[str, Path]:

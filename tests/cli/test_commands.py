@@ -32,7 +32,8 @@ def test_check_code_of_the_packages_model(storyend):
     assert "carries no code: the package's own is used" in storyend("check-code").out
     found = json.loads(storyend("check-code", "--json").out)
     assert found.pop("is_identical") and found.pop("library_versions")
-    assert found.pop("settings") == ["config.json: `model_type`"] and not any(found.values())
+    settings = ["config.json: `model_type`", "tokenizer_config.json: `tokenizer_class`"]
+    assert found.pop("settings") == settings and not any(found.values())
 
 
 def test_check_code_as_json_lists_what_is_missing(storyend, model, tokenizer, tmp_path):

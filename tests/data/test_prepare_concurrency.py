@@ -54,6 +54,16 @@ def test_two_directories_share_the_cache_of_ids(options, alone, tmp_path):
     assert len(list((tmp_path / "cache").rglob("train*.arrow"))) == 1
 
 
+def test_what_a_killed_process_left_in_the_cache_is_deleted(options, alone, tmp_path):
+    """`datasets` writes ids to a temporary file beside the one that they get."""
+    prepare(replace(options, output_dir=tmp_path / "before"))
+    (cached,) = (tmp_path / "cache").rglob("train*.arrow")
+    left = cached.with_name("tmp0a1b2c3d")
+    left.write_bytes(cached.read_bytes()[:100])
+    prepare(replace(options, output_dir=tmp_path / "after"))
+    assert [path.name for path in cached.parent.iterdir()] == [cached.name]
+
+
 def test_a_truncated_cache_file_is_rewritten_once(options, alone, tmp_path):
     prepare(replace(options, output_dir=tmp_path / "before"))
     (cached,) = (tmp_path / "cache").rglob("train*.arrow")

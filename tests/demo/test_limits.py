@@ -6,7 +6,9 @@ import http.client
 import json
 import sys
 import time
+import urllib.error
 import urllib.parse
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -72,7 +74,7 @@ def test_uploads_are_closed(server, files, path):
 
 
 def call(story: str) -> str:
-    return json.dumps({"data": [story, [], "greedy", 1, 0.7, 1, None]})
+    return json.dumps({"data": [story, [], "greedy", 1, 0.7, 1, None, 1.0, 0]})
 
 
 def test_bodies_are_limited(server):
@@ -99,6 +101,22 @@ def test_values_that_gradio_would_take_for_files_are_refused(server, story):
     """It would download them, from any address, to the disk of the server."""
     status, answer = post(server, "/gradio_api/call/endings", json.dumps({"data": [story]}), JSON_HEADERS)
     assert status == 400 and b"strings, numbers and lists" in answer
+
+
+@pytest.mark.parametrize("story", [FILE, [FILE]])
+def test_arguments_with_names_that_gradio_would_take_for_files_are_refused(server, story):
+    for path in ("/gradio_api/call/v2/endings", "/gradio_api/call/v2/endings/"):
+        status, answer = post(server, path, json.dumps({"story": story, "decoding": "greedy"}), JSON_HEADERS)
+        assert status == 400 and b"strings, numbers and lists" in answer
+    status, answer = post(server, "/gradio_api/call/v2/endings", json.dumps({"story": STORY}), JSON_HEADERS)
+    assert status == 200 and json.loads(answer)["event_id"]
+
+
+@pytest.mark.parametrize("path", ["/gradio_api/deep_link?session_hash=x", "/gradio_api/deep_link/?session_hash=x"])
+def test_links_to_states_of_pages_are_closed(server, path):
+    """Each would be a file that nothing deletes."""
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        urllib.request.urlopen(server.address.rstrip("/") + path, timeout=600)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import random
 import re
 import subprocess
 import sys
@@ -11,12 +13,24 @@ import pytest
 
 pytest.importorskip("gradio", reason="gradio is not installed")
 
+from hf_storyend.data.embedded import embedded_stories  # noqa: E402
+from hf_storyend.demo.handlers import DemoHandlers  # noqa: E402
+
 PROGRAM = Path(__file__).parent.parent.parent / "benchmarks" / "demo_load.py"
+sys.path.append(str(PROGRAM.parent))
+
+from demo_load import draw_question  # noqa: E402
 
 
 def put_under_load(*options: str) -> subprocess.CompletedProcess:
     command = [sys.executable, str(PROGRAM), *options, "--users", "8", "--seconds", "4"]
     return subprocess.run(command, capture_output=True, text=True, timeout=1800)
+
+
+def test_a_question_has_all_values_that_the_api_takes():
+    """Over HTTP, Gradio refuses fewer of them, whatever their defaults."""
+    parameters = list(inspect.signature(DemoHandlers.endings).parameters)
+    assert len(draw_question(random.Random(0), embedded_stories())) == len(parameters) - len(["self"])
 
 
 @pytest.mark.slow

@@ -109,6 +109,20 @@ def test_a_file_of_others_is_not_replaced(run, tmp_path):
     assert (tmp_path / "endings.jsonl").read_text() == "mine\n"
 
 
+def test_two_runs_at_the_same_time_do_not_mix(run, tmp_path):
+    other = EndingsFile(tmp_path / "endings.jsonl", RUN, 4)
+    other.begin(21)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(ValueError, match=r"endings\.jsonl is being written by another process: wait for it"):
+        run()
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    other.close()
+    for _ in range(2):
+        # A run that fails gives the file back, too.
+        with pytest.raises(ValueError, match="was begun with other settings"):
+            run()
+
+
 def test_damaged_notes_of_a_run_are_an_error(run, tmp_path):
     run()
     (tmp_path / "endings.jsonl.run.json").write_text("{")

@@ -134,6 +134,38 @@ def another_type_of_model(folder: Path) -> str:
     return "config.json: `model_type`"
 
 
+def another_class_of_tokenizer(folder: Path) -> str:
+    """Without `trust_remote_code`, transformers would read the files with it, whatever the code says."""
+    edit(folder / "tokenizer_config.json", tokenizer_class="RagTokenizer")
+    return "tokenizer_config.json: `tokenizer_class`"
+
+
+def class_of_tokenizer_in_the_configuration(folder: Path) -> str:
+    edit(folder / "config.json", tokenizer_class="RagTokenizer")
+    return "config.json: `tokenizer_class`"
+
+
+def adapter_in_capital_letters(folder: Path) -> str:
+    """Some file systems find it by its name in small letters."""
+    (folder / "Adapter_Config.JSON").write_text("{}")
+    return "Adapter_Config.JSON"
+
+
+def template_in_a_file(folder: Path) -> str:
+    (folder / "chat_template.jinja").write_text("{{ messages }}")
+    return "chat_template.jinja"
+
+
+def template_in_a_setting(folder: Path) -> str:
+    edit(folder / "tokenizer_config.json", chat_template="{{ messages }}")
+    return "tokenizer_config.json: `chat_template`"
+
+
+def processor(folder: Path) -> str:
+    (folder / "processor_config.json").write_text(json.dumps({"auto_map": {"AutoProcessor": "ann/other--a.B"}}))
+    return "processor_config.json: `auto_map`"
+
+
 def unicode_names(folder: Path) -> str:
     """Looks like a file of ours: its o is Cyrillic."""
     (folder / "l\u043esses.py").write_text(FOREIGN)
@@ -162,6 +194,12 @@ ATTACKS = [
     list_of_classes,
     custom_generate_in_a_sub_folder,
     another_type_of_model,
+    another_class_of_tokenizer,
+    class_of_tokenizer_in_the_configuration,
+    adapter_in_capital_letters,
+    template_in_a_file,
+    template_in_a_setting,
+    processor,
     unicode_names,
     compiled_code,
 ]
@@ -239,6 +277,7 @@ def test_what_was_compared_is_said(folder):
         "config.json: `custom_pipelines`",
         "config.json: `model_type`",
         "tokenizer_config.json: `auto_map`",
+        "tokenizer_config.json: `tokenizer_class`",
     ]
 
 

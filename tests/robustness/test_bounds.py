@@ -13,9 +13,9 @@ import torch
 from safetensors.torch import save_file
 
 import hf_storyend
-from hf_storyend import IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration
+from hf_storyend import IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
 from hf_storyend.annotation import options as annotation_options
-from hf_storyend.cli.write import GenerateOptions
+from hf_storyend.cli.write import GenerateOptions, RankOptions
 from hf_storyend.data import options as data_options
 from hf_storyend.data.embeddings import load_word_vectors
 from hf_storyend.demo import options as demo_options
@@ -50,6 +50,13 @@ def test_a_model_that_the_memory_can_not_hold(allocations, name):
     assert not allocations
 
 
+@pytest.mark.parametrize("name", ["ranker_size", "ranker_embedding_size"])
+def test_a_ranker_that_the_memory_can_not_hold(allocations, name):
+    with pytest.raises(ValueError, match=rf"`{name}` 3,000,000.* would need [\d,.]+ GB of memory; 0\.1 GB are free"):
+        IncrementalEncoderForEndingGeneration(IncrementalEncoderConfig(**{"ranker_size": 12, name: 3_000_000}))
+    assert not allocations
+
+
 @pytest.mark.parametrize("name", ["vocab_size", "hidden_size", "embedding_size"])
 @pytest.mark.parametrize("subfolder", ["", "best"])
 def test_sizes_that_the_file_can_not_hold(model, tmp_path, monkeypatch, name, subfolder):
@@ -72,6 +79,9 @@ def test_slots_for_words_of_the_story_are_limited():
     IncrementalEncoderConfig(num_copy_slots=65_536)
     with pytest.raises(ValueError, match="`num_copy_slots` must be at most 65536; got 100000000"):
         IncrementalEncoderConfig(num_copy_slots=100_000_000)
+    for more in (65_537, 1 << 62):
+        with pytest.raises(ValueError, match=f"`num_copy_slots` must be a whole number from 0 to 65536; got {more}"):
+            IncrementalEncoderTokenizer(vocab={"<unk>": 0, "<pad>": 1, "<s>": 2, "</s>": 3}, num_copy_slots=more)
 
 
 @pytest.mark.parametrize("where", ["argument", "the model's settings", "settings given"])
@@ -195,13 +205,26 @@ def test_a_gzip_of_edges_that_expands_out_of_all_proportion(tmp_path, monkeypatc
 )
 def test_stories_over_the_limit(monkeypatch, story, message):
     monkeypatch.setattr(hf_storyend.pretrained, "load", lambda *names: pytest.fail("The model is not needed."))
-    from hf_storyend.cli.write import explain, generate
+    from hf_storyend.cli.write import explain, generate, rank
 
     with pytest.raises(ValueError, match=message):
         generate(GenerateOptions(stories=("It rained.", story)))
     with pytest.raises(ValueError, match=message):
         explain(ExplainOptions(story))
+    with pytest.raises(ValueError, match=message):
+        rank(RankOptions(story, ("It burnt.",)))
     check_story_size(story, max_sentences=51, max_sentence_length=505)
+
+
+def test_endings_over_the_limit(monkeypatch):
+    """However many sentences they are."""
+    monkeypatch.setattr("hf_storyend.ranking.rank", lambda *arguments: pytest.fail("It was read."))
+    from hf_storyend.cli.write import rank
+
+    with pytest.raises(ValueError, match="Ending 2 has 501 words, more than 500: .* raise the limit `max_sentence_le"):
+        rank(RankOptions(STORY, ("It burnt.", "No. " * 250 + "no")))
+    with pytest.raises(ValueError, match="Ending 1 has 3 words, more than 2:"):
+        rank(RankOptions("Hi.", ("It burnt.",), max_sentence_length=2))
 
 
 MODULES = (annotation_options, data_options, demo_options, evaluation_options, explanation_options, hub_options)

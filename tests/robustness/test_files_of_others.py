@@ -7,6 +7,8 @@ import pytest
 from training_runs import small_options
 
 from hf_storyend.data import PrepareOptions, prepare
+from hf_storyend.evaluation.results import Evaluation, save_evaluation
+from hf_storyend.export import ExportOptions, export
 from hf_storyend.training import TrainingRun
 
 STRANGERS = (".ssh.old", ".thesis.partial", ".thesis.0a1b2c3d.old", ".best.backup.old", "checkpoint-final", ".cache")
@@ -83,17 +85,21 @@ def test_prepare_does_not_replace_a_file_or_a_link(tmp_path):
     assert (tmp_path / "out").read_text() == "years of work" and (tmp_path / "link").is_symlink()
 
 
-@pytest.mark.parametrize("has_manifest", [True, False])
-def test_what_was_added_to_a_prepared_directory_is_kept(tmp_path, has_manifest):
+@pytest.mark.parametrize(
+    ("has_manifest", "name"), [(True, "notes.md"), (False, "notes.md"), (True, "stories/notes.md")]
+)
+def test_what_was_added_to_a_prepared_directory_is_kept(tmp_path, has_manifest, name):
     options = PrepareOptions(output_dir=tmp_path / "out", hidden_size=8, num_layers=1, embedding_size=6)
     prepare(options)
     if not has_manifest:
         (tmp_path / "out" / "manifest.json").unlink()
     changed = replace(options, seed=1, overwrite=True)
-    (tmp_path / "out" / "notes.md").write_text("years of work")
-    with pytest.raises(ValueError, match=r"it also has notes\.md"):
+    (tmp_path / "out" / name).write_text("years of work")
+    with pytest.raises(ValueError, match=f"it also has {name}"):
         prepare(changed)
-    (tmp_path / "out" / "notes.md").unlink()
+    (tmp_path / "out" / name).unlink()
+    # What `datasets` has computed is nobody's work.
+    (tmp_path / "out" / "stories" / "cache-0a1b2c3d.arrow").touch()
     assert not prepare(changed)["cached"]
 
 
@@ -101,3 +107,35 @@ def test_prepare_cleans_up_after_one_that_was_killed(tmp_path):
     fill(tmp_path, ".out.0a1b2c3d.partial", ".other.0a1b2c3d.partial", ".out.partial", ".outer.0a1b2c3d.old")
     prepare(PrepareOptions(output_dir=tmp_path / "out", hidden_size=8, num_layers=1, embedding_size=6))
     assert contents(tmp_path).keys() == {".other.0a1b2c3d.partial", ".out.partial", ".outer.0a1b2c3d.old"}
+
+
+def test_an_evaluation_follows_no_links(tmp_path):
+    """A model that somebody else made may have any, and one in the cache of the Hub has those to its blobs."""
+    (tmp_path / "thesis.tex").write_text("years of work")
+    (tmp_path / "model" / ".eval_results").mkdir(parents=True)
+    names = ("evaluation.json", "evaluation.md", "model_index.yaml", ".eval_results/storyend.yaml")
+    for name in names:
+        (tmp_path / "model" / name).symlink_to(tmp_path / "thesis.tex")
+    evaluation = Evaluation({"bleu_1": 0.5}, num_stories=1)
+    save_evaluation(evaluation, tmp_path / "model", name="x", dataset_id="ann/stories")
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
+    assert not any((tmp_path / "model" / name).is_symlink() for name in names)
+
+
+def test_an_evaluation_follows_no_link_to_a_folder(tmp_path):
+    fill(tmp_path, "home")
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / ".eval_results").symlink_to(tmp_path / "home")
+    with pytest.raises(ValueError, match=r"\.eval_results is a link: nothing is written to where it leads"):
+        save_evaluation(Evaluation({"bleu_1": 0.5}), tmp_path / "model", name="x", dataset_id="ann/stories")
+    assert [path.name for path in (tmp_path / "home").iterdir()] == ["work"]
+
+
+def test_an_export_replaces_no_other_model(tmp_path, monkeypatch):
+    """It needs onnx, but not for that."""
+    monkeypatch.setattr("hf_storyend.export.onnx_files._check_installed", lambda: pytest.fail("It goes on."))
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text("{}")
+    with pytest.raises(ValueError, match="holds another model, whose configuration and vocabulary would be replaced"):
+        export(ExportOptions(output_dir=str(tmp_path / "model")))
+    assert [path.name for path in (tmp_path / "model").iterdir()] == ["config.json"]
