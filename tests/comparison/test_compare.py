@@ -101,7 +101,9 @@ def test_a_killed_evaluation_is_repeated_and_nothing_else(options, training, mes
     (run / "result.json").unlink()
     (run / "test" / "endings.jsonl").write_text('{"ending": "Half of')
     compare(options, training)
-    assert [message for message in messages() if "ie" in message and ":" in message[:10]] == ["ie: evaluating on test."]
+    assert [message for message in messages() if "ie" in message and ":" in message[:10]] == [
+        "ie: evaluating on test."
+    ]
 
 
 def test_changed_endings_or_weights_are_no_result_any_more(options, training, messages):
@@ -115,7 +117,12 @@ def test_runs_of_storyend_train_are_taken_over(data, training, tmp_path, message
     """Options that change nothing of the run may differ."""
     output = tmp_path / "out"
     by_hand = replace(
-        training, system="ie", output_dir=str(output / "systems" / "ie"), logging_steps=2, save_steps=1, data_dir=str(data)
+        training,
+        system="ie",
+        output_dir=str(output / "systems" / "ie"),
+        logging_steps=2,
+        save_steps=1,
+        data_dir=str(data),
     )
     train(by_hand)
     options = ComparisonOptions("ie", output_dir=str(output), max_new_tokens=4, max_stories=3, bootstrap_samples=0)
@@ -247,5 +254,3 @@ def test_other_stories_of_rows_are_not_paired(options, training):
     other = path.parents[2] / "seq2seq" / "test" / "endings.jsonl"
     with pytest.raises(ValueError, match="different stories"):
         compare_pairs({"seq2seq": other, "ie": path}, 5)
-
-
