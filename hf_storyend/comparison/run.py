@@ -22,6 +22,7 @@ from ..evaluation.options import EvaluateOptions
 from ..evaluation.run import evaluate
 from ..evaluation.significance import scipy_stats
 from ..files import atomic_write, make_directory, remove_leftovers
+from ..hub.card import render_card_of
 from ..processes import from_main_process
 from ..training.data import load_training_data
 from ..training.distributed import build_accelerator
@@ -216,7 +217,7 @@ class _Comparison:
         for name in ("constant_ending", "significance", "gender_swap"):
             del content[name]
         seconds = round(time.monotonic() - start, 1)
-        from_main_process(lambda: run.save_result({**content, "evaluation_seconds": seconds}))
+        from_main_process(lambda: _save(run, {**content, "evaluation_seconds": seconds}))
 
     def _collect(self) -> dict[str, Any]:
         finished = {name: result for name, run in self.runs.items() if run.is_trained() and (result := run.result())}
@@ -266,6 +267,12 @@ class _Comparison:
     def _say(self, message: str) -> None:
         if self.accelerator.is_main_process:
             logger.info(message)
+
+
+def _save(run: RowRun, result: dict[str, Any]) -> None:
+    """Write the card of a row, with everything that was measured, and then its result, which finishes it."""
+    atomic_write(run.directory / "README.md", render_card_of(run.directory))
+    run.save_result(result)
 
 
 def _own_numbers(result: dict[str, Any]) -> dict[str, Any]:
