@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -116,9 +116,13 @@ class _Comparison:
     def evaluate_trained_rows(self) -> None:
         """Evaluate rows whose training has finished, and leave the others out."""
         for name, run in self.runs.items():
-            if from_main_process(lambda run=run: run.result() is None and run.is_trained()):  # type: ignore[misc]
+            if not from_main_process(lambda run=run: run.is_trained() and run.result() is None):  # type: ignore[misc]
+                continue
+            try:
                 with self._row_lock(name):
-                    self._evaluate(run)
+                    self._measure(run)
+            except DirectoryInUse as error:
+                self._say(f"{name}: left out. {error}")
 
     def finish(self) -> dict[str, Any]:
         """Write the table, and what can be published if there is an `export_dir`."""
@@ -170,24 +174,28 @@ class _Comparison:
         if not from_main_process(run.is_trained):
             self._say(f"{run.row.name}: training.")
             train(run.options, self._reporter(run))
-        if from_main_process(run.result) is None:
-            self._evaluate(run)
+        self._measure(run)
 
-    def _reporter(self, run: RowRun) -> Any:
+    def _reporter(self, run: RowRun) -> Callable[[TrainingRun], None]:
         """Return a function that says now and then how far the whole comparison is."""
-        last: list[int] = []
+        reported = int(_REPORTS_A_ROW * run.progress()[0])
 
         def report(training: TrainingRun) -> None:
+            nonlocal reported
             part = int(_REPORTS_A_ROW * training.done)
-            last[:] = last or [part]
-            if part == last[0] or not self.accelerator.is_main_process:
+            if part == reported or not self.accelerator.is_main_process:
                 return
-            last[0] = part
+            reported = part
             own = RowProgress(relative_cost(run.row.system), training.done, training.state.elapsed)
             total = self._estimate({run.row.name: own})
             training.progress.info(f"{run.row.name}: {100 * training.done:.0f} % of its training; {total}")
 
         return report
+
+    def _measure(self, run: RowRun) -> None:
+        """Evaluate a row, unless another process has just done it."""
+        if from_main_process(run.result) is None:
+            self._evaluate(run)
 
     def _evaluate(self, run: RowRun) -> None:
         options, split, directory = self.options, self.options.split, run.directory
