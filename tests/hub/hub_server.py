@@ -282,8 +282,9 @@ class Handler(BaseHTTPRequestHandler):
     def list_collections(self) -> Any:
         owner = parse_qs(urlsplit(self.path).query)["owner"][0]
         found = [one for one in self.hub.collections.values() if one["owner"] == owner]
-        # As the Hub does: the first items only.
-        return [{**one, "items": one["items"][:4]} for one in found]
+        # As the Hub does: the first items only, and no position, which is that in the list.
+        shown = [{**one, "items": one["items"][:4]} for one in found]
+        return [{name: value for name, value in one.items() if name != "position"} for one in shown]
 
     def create_collection(self) -> Any:
         asked = json.loads(self.body)
