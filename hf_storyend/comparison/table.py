@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import combinations
+from math import log
 from typing import Any
 
 from ..evaluation.ablation_results import AS_IT_IS
@@ -31,13 +33,15 @@ COLUMNS = {
 PAIRED = ("perplexity", "bleu_1", "bleu_2")
 _BASELINES = {"constant_ending": "one constant ending", "last_sentence": "copy of the last sentence"}
 _NONE = "-"
+# Difference of log perplexities: 2 %.
+_CLOSE = 0.02
 
 
 def markdown_table(comparison: Mapping[str, Any]) -> str:
     """Return all tables of a comparison; one without finished rows says so."""
     if not comparison["systems"]:
         return "\n".join(["No row is finished.", *_unfinished(comparison), ""])
-    tables = (_main_table, _learning_table, _paired_table, _ablation_table)
+    tables = (_main_table, _seeds_note, _learning_table, _paired_table, _ablation_table)
     blocks = ["\n".join(lines) for table in tables if (lines := list(table(comparison)))]
     return "\n\n".join([*blocks, *_unfinished(comparison)]) + "\n"
 
@@ -74,6 +78,22 @@ def _main_note(comparison: Mapping[str, Any], first: Mapping[str, Any]) -> str:
         f"measured on {first['device']}",
     ]
     return f"{'; '.join(parts)}."
+
+
+def _seeds_note(comparison: Mapping[str, Any]) -> Iterator[str]:
+    """Yield which rows are so close that one seed does not tell them apart."""
+    rows = comparison["systems"]
+    kinds = {name: (row["system"], row["variant"]) for name, row in rows.items()}
+    once = [name for name, kind in kinds.items() if list(kinds.values()).count(kind) == 1]
+    pairs = [
+        (one, other)
+        for one, other in combinations(once, 2)
+        if abs(log(rows[one]["metrics"]["perplexity"] / rows[other]["metrics"]["perplexity"])) < _CLOSE
+    ]
+    if pairs:
+        named = "; ".join(f"{rows[one]['title']} and {rows[other]['title']}" for one, other in pairs)
+        more = ",".join(dict.fromkeys(f"{name}.seed1" for pair in pairs for name in pair if ".seed" not in name))
+        yield f"Within 2 % of each other in perplexity, with one seed each: {named}. More seeds: `{more}`."
 
 
 def _learning_table(comparison: Mapping[str, Any]) -> Iterator[str]:

@@ -15,6 +15,8 @@ from hf_storyend.training.run_lock import RunLock
 
 ROW = {
     "title": "IE",
+    "system": "ie",
+    "variant": None,
     "metrics": {},
     "trivial_baselines": {},
     "num_stories": 1,
@@ -242,6 +244,22 @@ def test_throughput_may_be_unknown_and_no_row_finished():
     page = markdown_table({"systems": {"ie": ROW}, "split": "test", "budget": "nothing", "unfinished": {}})
     assert "not measured" in page
     assert "No row is finished." in markdown_table({"systems": {}, "unfinished": {"ie": 0.5}})
+
+
+def test_close_rows_with_one_seed_are_named():
+    def row(system: str, perplexity: float, variant: str | None = None) -> dict:
+        metrics = {"perplexity": perplexity}
+        return {**ROW, "title": system.upper(), "system": system, "variant": variant, "metrics": metrics}
+
+    def page(**rows: dict) -> str:
+        names = {name.replace("_", "."): own for name, own in rows.items()}
+        return markdown_table({"systems": names, "split": "test", "budget": "nothing", "unfinished": {}})
+
+    three = page(seq2seq=row("seq2seq", 20.0), ie=row("ie", 19.7), hlstm=row("hlstm", 25.0))
+    assert "with one seed each: SEQ2SEQ and IE. More seeds: `seq2seq.seed1,ie.seed1`." in three
+    two_seeds = {"ie": row("ie", 19.7), "ie_seed1": row("ie", 19.6)}
+    assert "one seed each" not in page(seq2seq=row("seq2seq", 20.0), **two_seeds)
+    assert "IE and IE. More" in page(ie=row("ie", 20.0), ie_state=row("ie", 20.1, "state"))
 
 
 def test_other_stories_of_rows_are_not_paired(options, training):
