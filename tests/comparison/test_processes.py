@@ -50,7 +50,6 @@ def test_two_processes_train_every_row_once(start, tmp_path):
     logs = [(tmp_path / name).read_text() for name in ("one.log", "two.log")]
     trained = [Counter(row for row in ROWS if f"{row}: training.\n" in log) for log in logs]
     assert sum(trained, Counter()) == Counter(ROWS)
-    assert all(trained), "Each of them has taken at least one row."
     assert finished_rows(tmp_path / "out") == ROWS
 
 
