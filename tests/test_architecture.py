@@ -30,7 +30,7 @@ ALLOWED = {
     "annotation": {"data", "evaluation"},
     "hub": {"evaluation", "modeling"},
     "training": {"data", "evaluation", "hub", "modeling"},
-    "comparison": {"evaluation", "training"},
+    "comparison": {"data", "evaluation", "hub", "modeling", "training"},
     "demo": {"explanation", "hub", "modeling"},
     "generation": {"data", "modeling"},
     "ranking": {"modeling"},

@@ -39,14 +39,18 @@ def push(options: PushOptions) -> None:
     """
     Push a model to the Hugging Face Hub: code, weights, tokenizer, knowledge and card in one commit.
 
-    The token is that of `hf auth login` or HF_TOKEN. If the repository has the same files, nothing happens.
+    The token is that of `hf auth login` or HF_TOKEN. If the repository has the same files, nothing happens. With
+    `--collection OWNER` it pushes all models of a comparison, and collects them on one page.
 
     Example: `storyend push my_model --repo_id me/ie-msa-ca --private --dry_run`
     """
+    if options.collection is not None:
+        _push_collection(options, options.collection)
+        return
     from .. import hub
 
     arguments = asdict(options)
-    del arguments["dry_run"], arguments["json"]
+    del arguments["dry_run"], arguments["json"], arguments["collection"]
     if options.dry_run:
         plan, address = hub.plan_push(**arguments), None
         verdict = "A dry run: nothing was pushed."
@@ -60,6 +64,29 @@ def push(options: PushOptions) -> None:
         print_json({**_describe_plan(plan), "commit_url": address})
         return
     _print_plan(plan)
+    print_line(verdict)
+
+
+def _push_collection(options: PushOptions, owner: str) -> None:
+    from .. import hub
+
+    arguments: dict[str, Any] = {"private": options.private, "allow_changed_code": options.allow_changed_code}
+    if options.dry_run:
+        planned = hub.plan_collection(options.model, owner, **arguments)
+        plans, address, missing = planned.plans, planned.address, planned.missing
+        verdict = f"A dry run: nothing was pushed. The collection would get {len(missing)} of these models"
+        verdict += "." if address is None else f": {address}"
+        if not all(plan.is_compared for plan in plans):
+            verdict = "A dry run out of reach of the Hub: nothing was compared, and nothing was pushed."
+    else:
+        done = hub.push_collection(options.model, owner, **arguments)
+        plans, address = [one.plan for one in done.pushes], done.address
+        verdict = done.address
+    if options.json:
+        print_json({"collection_url": address, "models": [_describe_plan(plan) for plan in plans]})
+        return
+    for plan in plans:
+        _print_plan(plan)
     print_line(verdict)
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.table import Table
 
+from ..comparison.options import ComparisonOptions
 from ..data.options import PrepareOptions
-from ..training.options import ComparisonOptions, TrainingOptions, VerifyOptions
+from ..training.options import TrainingOptions, VerifyOptions
 from .parameters import AsJson
 from .printing import print_json, print_line, print_page, print_table
 
@@ -90,17 +91,23 @@ def compare(options: ComparisonOptions, as_json: AsJson = False) -> None:
     """
     Train and evaluate systems under one equal budget and write the table of the paper.
 
-    The same command resumes an interrupted comparison.
+    The same command resumes an interrupted comparison, and takes over what `storyend train` has made of a row in
+    OUTPUT_DIR/systems/ROW with the same options. Started again meanwhile, on the same machine or on another one that
+    shares the directory, it takes the rows that nobody works on.
 
-    Example: `storyend compare --systems seq2seq,ie,ie-msa-ca --data_dir prepared --max_minutes 60`
+    Example: `storyend compare --systems seq2seq,ie,ie.state --data_dir prepared --max_minutes 60`
     """
     from ..comparison import compare as run
+    from ..training import run_as_program
 
-    comparison = run(options)
-    if as_json:
-        print_json(comparison)
-        return
-    print_page((Path(options.output_dir) / "comparison.md").read_text(encoding="utf-8"))
+    def work() -> None:
+        comparison = run(options)
+        if as_json:
+            print_json(comparison)
+            return
+        print_page((Path(options.output_dir) / "comparison.md").read_text(encoding="utf-8"))
+
+    run_as_program(work)
 
 
 def verify(options: VerifyOptions) -> None:

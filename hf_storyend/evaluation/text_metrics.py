@@ -95,13 +95,18 @@ class CorpusBleu:
 
 def _bleu_of_order(counts: BLEUScore, order: int) -> float:
     """Compute BLEU of a lower order from the n-gram counts of a higher one."""
+    return bleu_of_counts(counts.counts[:order], counts.totals[:order], counts.sys_len, counts.ref_len)
+
+
+def bleu_of_counts(counts: Sequence[int], totals: Sequence[int], sys_len: int, ref_len: int) -> float:
+    """Compute BLEU from the n-gram counts of each order up to its own."""
     return BLEU.compute_bleu(
-        correct=list(counts.counts[:order]),
-        total=list(counts.totals[:order]),
-        sys_len=counts.sys_len,
-        ref_len=counts.ref_len,
+        correct=list(counts),
+        total=list(totals),
+        sys_len=sys_len,
+        ref_len=ref_len,
         smooth_method="exp",
-        max_ngram_order=order,
+        max_ngram_order=len(counts),
     ).score
 
 

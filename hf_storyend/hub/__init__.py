@@ -6,6 +6,7 @@ from ..lazy import lazy_exports
 
 if TYPE_CHECKING:
     from .card import render_card, render_card_of
+    from .collection import CollectionPlan, CollectionPush, plan_collection, push_collection
     from .errors import HubError
     from .options import CardOptions, CheckCodeOptions, PushOptions
     from .push import Push, PushPlan, plan_push, push
@@ -17,13 +18,17 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "CardOptions": ".options",
         "CheckCodeOptions": ".options",
         "CodeCheck": ".verify_code",
+        "CollectionPlan": ".collection",
+        "CollectionPush": ".collection",
         "HubError": ".errors",
         "Push": ".push",
         "PushOptions": ".options",
         "PushPlan": ".push",
         "check_code": ".verify_code",
+        "plan_collection": ".collection",
         "plan_push": ".push",
         "push": ".push",
+        "push_collection": ".collection",
         "render_card": ".card",
         "render_card_of": ".card",
     },

@@ -24,6 +24,7 @@ from ..evaluation.results import METRIC_TITLES, Evaluation, current_metrics, mod
 from ..pretrained import EXAMPLE_STORIES
 from ..systems import SYSTEMS, System, find_system
 from ..terminal import printable
+from .learning_curve import learning_curve
 from .run_facts import RunFacts
 
 # The model of the package, which its card loads by this and not by a name.
@@ -34,6 +35,7 @@ _NAME_LINE = re.compile(r'^name = ".*"$', re.MULTILINE)
 _OLD_PLACEHOLDER = "OWNER/NAME"
 _NOT_MEASURED = "not measured"
 _SPLITS = ("validation", "test")
+_OF_NO_SPLIT = ("cloze_accuracy", "cloze_accuracy_normalised")
 _SETTINGS = ("story_encoder", "knowledge", "copy", "tail_pointer")
 # What means something in Markdown, in the middle of a line.
 _MARKUP = re.compile(r"[\\`*\[\]|!&]|_(?=\W|$)|(?<!\w)_|://|@")
@@ -48,6 +50,7 @@ def render_card(
     validation: dict[str, float] | None = None,
     evaluations: Sequence[EvaluationNote] = (),
     name: str | None = None,
+    curve: str | None = None,
 ) -> str:
     """
     Return the text of a model card, with its metadata.
@@ -58,6 +61,7 @@ def render_card(
         validation: Metrics on the validation split at the end of that run.
         evaluations: Later evaluations; one of the validation split takes the place of `validation`.
         name: What the model is loaded by: a directory or a name on the Hub; default: the directory of the run.
+        curve: The learning curve as Markdown, from `learning_curve`.
     """
     system, run = find_system(system_name), run or {}
     for metrics in (validation or {}, *(note.metrics for note in evaluations)):
@@ -65,6 +69,8 @@ def render_card(
     facts = RunFacts.of(run)
     columns = _columns(facts, validation or {}, evaluations)
     ablations = [note.ablations for note in evaluations if note.ablations]
+    # Story Cloze questions are of no split: whichever evaluation asked them, the answers are the model's.
+    cloze = {name: value for column in columns for name, value in column.metrics.items() if name in _OF_NO_SPLIT}
     swaps = [note.gender_swap for note in evaluations if note.gender_swap]
     card = ModelCard.from_template(
         _metadata(system, facts, columns, _examples(evaluations)),
@@ -83,7 +89,8 @@ def render_card(
         stories=_code(facts.stories),
         sources="\n".join(f"- {line}" for line in facts.describe_sources()),
         training=_table({"": _training_facts(run, facts)}),
-        evaluation=_table({column.title: _measured(column.metrics) for column in columns}),
+        curve=curve,
+        evaluation=_table({column.title: _measured({**cloze, **column.metrics}) for column in columns}),
         notes="\n".join(f"- {_plain(column.note)}" for column in columns if column.note),
         ablations=Ablations.from_dict(ablations[-1]).to_markdown() if ablations else None,
         gender_swap=_escaped_lines(GenderSwap.from_dict(swaps[-1]).to_markdown()) if swaps else None,
@@ -132,7 +139,12 @@ def render_card_of(folder: str | Path, name: str | None = None) -> str:
     # A note is of the same evaluation as the file beside it, or of a later one.
     latest = {(note.dataset_id, note.split): note for note in evaluations}
     return render_card(
-        system_name, run, measured.get("validation"), list(latest.values()), name or folder.resolve().name
+        system_name,
+        run,
+        measured.get("validation"),
+        list(latest.values()),
+        name or folder.resolve().name,
+        learning_curve(folder),
     )
 
 

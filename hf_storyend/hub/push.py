@@ -28,9 +28,9 @@ from .verify_code import code_files_of, compare_code
 
 _REQUIRED = ("config.json", "generation_config.json", "tokenizer_config.json")
 _WEIGHTS, _WEIGHTS_INDEX = "model.safetensors", "model.safetensors.index.json"
-_OPTIONAL = ("added_tokens.json", "special_tokens_map.json", "README.md", ".eval_results/storyend.yaml")
+_OPTIONAL = ("added_tokens.json", "special_tokens_map.json", "README.md", ".eval_results/storyend.yaml", "curves.png")
 # What a card is made from; read, not pushed.
-_CARD_SOURCES = ("metrics.json", "evaluation.json", "evaluations.json", "model_index.yaml")
+_CARD_SOURCES = ("metrics.json", "evaluation.json", "evaluations.json", "model_index.yaml", "trainer_state.json")
 _SHARD = re.compile(r"model[\w.-]*\.safetensors", re.ASCII)
 # Code and weights: a push deletes those that the model directory no longer has.
 _REPLACED = re.compile(r"[^/]+\.py|model[^/]*\.safetensors|model\.safetensors\.index\.json")
@@ -149,7 +149,7 @@ def push(
         api: Client of the Hub; default: the one of HF_ENDPOINT, with the token of `hf auth login` or HF_TOKEN.
     """
     api, folder = api or HfApi(), Path(model)
-    _check_token(api)
+    check_token(api)
     files = _checked_files(folder, allow_changed_code)
 
     def attempt() -> Push:
@@ -160,10 +160,11 @@ def push(
         with friendly_errors(api, plan.repo_id):
             return Push(plan, _commit(api, plan, private))
 
-    return _retry(attempt)
+    return retry(attempt)
 
 
-def _retry(attempt: Callable[[], Result]) -> Result:
+def retry(attempt: Callable[[], Result]) -> Result:
+    """Return what `attempt` returns; after a transient error it is called again, three times at most."""
     for delay in _RETRY_DELAYS:
         try:
             return attempt()
@@ -240,7 +241,8 @@ def _with_card(folder: Path, paths: dict[str, Path], repo_id: str) -> dict[str, 
     return {**paths, "README.md": card_of(folder, repo_id).encode()}
 
 
-def _check_token(api: HfApi) -> None:
+def check_token(api: HfApi) -> None:
+    """Refuse to go on without a token."""
     if not (api.token or get_token()):
         raise ValueError("There is no token to push with: log in with `hf auth login`, or set HF_TOKEN.")
 
@@ -248,7 +250,7 @@ def _check_token(api: HfApi) -> None:
 def _with_owner(api: HfApi, repo_id: str) -> str:
     if "/" in repo_id:
         return repo_id
-    _check_token(api)
+    check_token(api)
     with friendly_errors(api, repo_id):
         return f"{api.whoami()['name']}/{repo_id}"
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from .initial_model import build_model as build_model
     from .option_parsing import parse_options as parse_options
     from .option_parsing import read_options as read_options
-    from .options import ComparisonOptions as ComparisonOptions
     from .options import TrainingOptions as TrainingOptions
     from .run import TrainingRun as TrainingRun
     from .run import train as train
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
-        "ComparisonOptions": ".options",
         "NonFiniteLoss": ".stopping",
         "TrainingData": ".data",
         "TrainingInterrupted": ".stopping",

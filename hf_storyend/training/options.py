@@ -1,4 +1,4 @@
-"""Options of training runs and of comparisons, spelt as transformers' Trainer spells them where it has the same."""
+"""Options of training runs, spelt as transformers' Trainer spells them where it has the same."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..options import REQUIRED, check_at_least, check_finite_numbers, option
-from ..systems import SYSTEMS, find_system
+from ..systems import find_system
 
 LOWER_IS_BETTER = ("perplexity", "sampled_perplexity", "repetition", "context_copies", "training_overlap")
 HIGHER_IS_BETTER = ("bleu_1", "bleu_2", "bleu_1_cased", "bleu_2_cased", "rouge_l", "distinct_1", "distinct_2")
@@ -169,54 +169,6 @@ class TrainingOptions:
     def to_dict(self) -> dict[str, Any]:
         """Return all options as a JSON-serialisable dictionary."""
         return dataclasses.asdict(self)
-
-
-@dataclass(frozen=True)
-class ComparisonOptions:
-    """Options of a comparison: systems that are trained and evaluated under one equal budget."""
-
-    systems: str = option("all", "Systems, comma-separated (`storyend systems` lists them), or `all`.")
-    data_dir: str | None = option(
-        None, "Directory written by `storyend prepare`; default: the stories that come with the package."
-    )
-    output_dir: str = option("compared", "Directory for the runs and the table.")
-    max_steps: int | None = option(None, "Budget of each system, in updates.")
-    max_minutes: float | None = option(None, "Budget of each system, in minutes of training.")
-    options_file: str | None = option(None, "YAML or JSON file with further options of `examples/train.py`.")
-    split: str = option("test", "Split to evaluate on.")
-    num_beams: int = option(1, "Beams for generating endings; 1: greedy.")
-    max_new_tokens: int | None = option(None, "Maximum length of an ending; default: the model's own setting.")
-    max_stories: int | None = option(None, "Evaluate on only the first N stories.")
-
-    def __post_init__(self) -> None:
-        check_finite_numbers(self)
-        check_at_least(self, 1, "num_beams")
-        check_at_least(self, 1, "max_steps", "max_new_tokens", "max_stories", optional=True)
-        if self.max_minutes is not None and not self.max_minutes > 0:
-            raise ValueError(f"`max_minutes` must be above 0; got {self.max_minutes}.")
-        if not self.system_names:
-            raise ValueError("`systems` is empty: there is nothing to compare.")
-        for name in self.system_names:
-            find_system(name)
-
-    @property
-    def system_names(self) -> tuple[str, ...]:
-        """Names of the systems, in the order of the table."""
-        if self.systems == "all":
-            return tuple(SYSTEMS)
-        return tuple(name.strip() for name in self.systems.split(",") if name.strip())
-
-    def training_overrides(self) -> dict[str, Any]:
-        """Return the training options that are set here; they take precedence over those of `options_file`."""
-        given: dict[str, Any] = {
-            "data_dir": self.data_dir,
-            "max_steps": self.max_steps,
-            "max_minutes": self.max_minutes,
-        }
-        if self.max_minutes is not None and self.max_steps is None:
-            # Only the time limits the run.
-            given["max_steps"] = 10**9
-        return {name: value for name, value in given.items() if value is not None}
 
 
 @dataclass(frozen=True)

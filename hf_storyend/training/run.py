@@ -63,12 +63,15 @@ from .stopping import MAX_SKIPPED_IN_A_ROW, NonFiniteLoss, StopSignals, Training
 logger = logging.getLogger(__name__)
 
 
-def train(options: TrainingOptions | None = None) -> Evaluation:
+def train(
+    options: TrainingOptions | None = None, after_update: Callable[[TrainingRun], None] | None = None
+) -> Evaluation:
     """
     Train a model, from the start or from the latest checkpoint, and save it in `output_dir`.
 
     Args:
         options: Data, system, sizes and schedule; default: the package's stories and the paper's best system.
+        after_update: Called after every update, to follow the run.
 
     Returns:
         The final evaluation on the validation stories.
@@ -78,6 +81,8 @@ def train(options: TrainingOptions | None = None) -> Evaluation:
             for batch in update.batches():
                 run.backward(run.model(**batch))
             run.step()
+            if after_update is not None:
+                after_update(run)
         return run.finish()
 
 

@@ -20,6 +20,10 @@ LOCK, HOLDER = ".run.lock", ".run.json"
 _ORPHANS_LEFT = 30
 
 
+class DirectoryInUse(ValueError):
+    """Another process holds the directory."""
+
+
 class RunLock:
     """
     Holds an output directory for a whole run. The lock ends with its process, however that ends.
@@ -33,7 +37,7 @@ class RunLock:
         self._lock = FileLock(directory / LOCK, thread_local=False)
 
     def acquire(self) -> None:
-        """Take the lock and write down who has it; a ValueError names another holder."""
+        """Take the lock and write down who has it; a [`DirectoryInUse`] names another holder."""
         if (self.directory / LOCK).is_symlink():
             # Versions of filelock empty the file that it leads to.
             raise ValueError(f"{self.directory / LOCK} is a link, which no run makes: delete it.")
@@ -41,7 +45,7 @@ class RunLock:
         try:
             self._lock.acquire(timeout=_ORPHANS_LEFT if holder and _has_died(holder) else 0)
         except Timeout:
-            raise ValueError(
+            raise DirectoryInUse(
                 f"{self.directory} is in use by another run ({_described(self._read_holder())}): wait for it or stop "
                 "it, or choose another `--output_dir`."
             ) from None

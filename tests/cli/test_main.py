@@ -61,7 +61,7 @@ def test_a_model_that_does_not_exist_is_not_looked_for_on_the_hub(storyend, comm
         ("annotate draw", "No such command 'draw'. `storyend annotate --help` shows what there is."),
         ("card --nothing", "No such option: --nothing. `storyend card --help` shows what there is."),
         ("push", "Missing argument 'model'. `storyend push --help` shows what there is."),
-        ("push it", "Missing option '--repo_id'."),
+        ("push it", "Give either `--repo_id`, for a model, or `--collection`, for a comparison."),
         ("evaluate --split", "Option '--split' requires an argument."),
         ("evaluate --batch_size many", "Invalid value for '--batch_size'"),
         ("evaluate --batch_size 0", "`--batch_size` must be a whole number of at least 1; got 0."),

@@ -216,7 +216,7 @@ def test_a_wrong_command_is_seen(command, wrong):
 
 
 @pytest.mark.parametrize(
-    ("command", "wrong"), [("storyend generate --num_beams many", "--num_beams"), ("storyend push it", "repo_id")]
+    ("command", "wrong"), [("storyend generate --num_beams many", "--num_beams"), ("storyend push", "model")]
 )
 def test_a_wrong_value_is_seen(command, wrong):
     assert wrong in (storyend_usage_error(shlex.split(command)) or "nothing")

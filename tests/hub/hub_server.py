@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 TOKENS = {"hf_token_of_me_0123456789": "me", "hf_token_of_ann_0123456789": "ann"}
 MY_TOKEN, ANNS_TOKEN = TOKENS
@@ -74,6 +74,7 @@ class Hub:
     def __init__(self) -> None:
         self.repos: dict[str, Repo] = {}
         self.lfs: dict[str, bytes] = {}
+        self.collections: dict[str, dict[str, Any]] = {}
         self.requests: list[str] = []
         self.failures: list[Failure] = []
         self.url = ""
@@ -278,6 +279,52 @@ class Handler(BaseHTTPRequestHandler):
         headers = {"ETag": f'"{blob.sha256 if blob.is_lfs else blob.oid}"', "X-Repo-Commit": sha}
         return blob.content, headers
 
+    def list_collections(self) -> Any:
+        owner = parse_qs(urlsplit(self.path).query)["owner"][0]
+        found = [one for one in self.hub.collections.values() if one["owner"] == owner]
+        # As the Hub does: the first items only, and no position, which is that in the list.
+        shown = [{**one, "items": one["items"][:4]} for one in found]
+        return [{name: value for name, value in one.items() if name != "position"} for one in shown]
+
+    def create_collection(self) -> Any:
+        asked = json.loads(self.body)
+        if asked["namespace"] != self.user:
+            raise HubError(403, "You don't have the rights to create a collection here")
+        words = re.sub(r"[^a-z0-9]+", "-", asked["title"].lower()).strip("-")
+        slug = f"{self.user}/{words}-{hashlib.sha1(words.encode()).hexdigest()[:24]}"
+        if slug in self.hub.collections:
+            raise HubError(409, "You already have this collection", slug=slug)
+        self.hub.collections[slug] = {
+            "slug": slug,
+            "title": asked["title"],
+            "description": asked.get("description"),
+            "owner": self.user,
+            "items": [],
+            "lastUpdated": "2026-11-19T00:00:00.000Z",
+            "position": 0,
+            "private": asked["private"],
+            "theme": "green",
+            "upvotes": 0,
+        }
+        return self.hub.collections[slug]
+
+    def collection(self, slug: str) -> Any:
+        if slug not in self.hub.collections:
+            raise HubError(404, "Collection not found")
+        return self.hub.collections[slug]
+
+    def add_item(self, slug: str) -> Any:
+        asked, collection = json.loads(self.body), self.collection(slug)
+        if collection["owner"] != self.user:
+            raise HubError(403, "You don't have the rights to write here")
+        item = asked["item"]
+        self.hub.find(item["id"], self.user)
+        if item["id"] in [one["id"] for one in collection["items"]]:
+            raise HubError(409, "This item is already in the collection")
+        own = {"_id": f"{len(collection['items']):024d}", "position": len(collection["items"])}
+        collection["items"].append({**item, **own, "note": {"text": asked["note"]}})
+        return collection
+
 
 def _tree_entry(path: str, blob: Blob) -> dict[str, Any]:
     entry = {"type": "file", "path": path, "size": len(blob.content), "oid": blob.oid}
@@ -304,6 +351,10 @@ ROUTES = [
     (rf"POST /api/models/{REPO}/commit/(?P<revision>.+)", Handler.commit),
     (rf"POST /{REPO}\.git/info/lfs/objects/batch", Handler.lfs_batch),
     (r"PUT /lfs/(?P<oid>\w+)", Handler.lfs_put),
+    (r"GET /api/collections", Handler.list_collections),
+    (r"POST /api/collections", Handler.create_collection),
+    (r"GET /api/collections/(?P<slug>[^/]+/[^/]+)", Handler.collection),
+    (r"POST /api/collections/(?P<slug>[^/]+/[^/]+)/items", Handler.add_item),
     (rf"(?:GET|HEAD) /{REPO}/resolve/(?P<revision>[^/]+)/(?P<path>.+)", Handler.resolve),
 ]
 

@@ -1,12 +1,11 @@
-"""Options of training runs and comparisons: checks and conversions."""
+"""Options of training runs: checks and conversions."""
 
 import subprocess
 import sys
 
 import pytest
 
-from hf_storyend.systems import SYSTEMS
-from hf_storyend.training import ComparisonOptions, TrainingOptions
+from hf_storyend.training import TrainingOptions
 
 
 def test_trackers_are_given_by_name():
@@ -33,15 +32,6 @@ def test_the_metric_decides_what_is_better(metric, value, best, expected):
 def test_unknown_metrics_are_refused():
     with pytest.raises(ValueError, match="`metric_for_best_model` must be one of perplexity"):
         TrainingOptions(metric_for_best_model="beauty")
-
-
-def test_systems_of_a_comparison():
-    assert ComparisonOptions().system_names == tuple(SYSTEMS)
-    assert ComparisonOptions("ie, seq2seq").system_names == ("ie", "seq2seq")
-    with pytest.raises(ValueError, match="There is no system `gpt`"):
-        ComparisonOptions("ie,gpt")
-    with pytest.raises(ValueError, match="nothing to compare"):
-        ComparisonOptions("")
 
 
 def test_options_are_imported_without_torch():
