@@ -63,7 +63,12 @@ def write_raw_files(folder: Path) -> None:
 def link_scripts(folder: Path) -> None:
     """The source tree that commands are typed in."""
     for path in ROOT.iterdir():
-        if not path.name.startswith(".") and not (folder / path.name).exists():
+        if path.name.startswith(".") or (folder / path.name).exists():
+            continue
+        if path.name == "results":
+            # Commands write there, too.
+            shutil.copytree(path, folder / path.name)
+        else:
             (folder / path.name).symlink_to(path)
 
 
