@@ -118,6 +118,15 @@ def test_of_a_long_story_the_end_is_read(tokenizer):
     )
 
 
+def test_positions_count_from_the_start_of_the_story_through_its_ending(tokenizer):
+    model = ranking_model(tokenizer)
+    read = read_by_ranker(model, tokenizer, STORIES[1:], [["They burn cakes."]])
+    model.ranker(**read).sum().backward()
+    is_used = model.ranker.position_embeddings.weight.grad.abs().sum(dim=1) > 0
+    number = int(read["story_mask"].sum() + read["ending_mask"].sum())
+    assert is_used.tolist() == [True] * number + [False] * (len(is_used) - number)
+
+
 def test_only_the_ranker_is_trained_by_its_scores(tokenizer):
     model = ranking_model(tokenizer)
     model.ranker(**read_by_ranker(model, tokenizer)).sum().backward()

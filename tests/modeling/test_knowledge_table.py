@@ -44,6 +44,11 @@ def test_tensors(table):
     assert torch.equal(KnowledgeTable().lookup(VOCABULARY).triple_mask, torch.zeros(7, 1, dtype=torch.long))
 
 
+def test_words_out_of_the_vocabulary_have_rows_behind_it(table):
+    table.add([("stove", "Causes", "heat"), ("pan", "UsedFor", "cake")])
+    assert table.rows(VOCABULARY) == {**VOCABULARY, "pan": 7, "stove": 8}
+
+
 @pytest.mark.parametrize("max_triples", [0, -1, 10**9, 2.0, True])
 def test_a_word_has_one_triple_at_least_and_not_very_many(max_triples):
     assert KnowledgeTable(max_triples=1).max_triples == 1
