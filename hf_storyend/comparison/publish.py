@@ -11,8 +11,9 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from ..evaluation.notes import NOTES
 from ..files import atomic_write, make_directory
-from ..hub.card import render_card_of
+from ..hub.card import render_published_card
 from .claims import render_claims
 from .endings import Corpus, find_corpus_sentences, write_compressed, write_published_endings
 from .row_run import LOG, RESULT, read_json, read_log
@@ -70,7 +71,8 @@ def _publish_row(source: Path, target: Path, name: str, corpus: Corpus) -> int:
         folder / "metrics.json",
     )
     write_compressed((run / LOG).read_text(encoding="utf-8"), folder / f"{LOG}.gz")
-    atomic_write(folder / "card.md", render_card_of(run))
+    shutil.copyfile(run / NOTES, folder / NOTES)
+    atomic_write(folder / "card.md", render_published_card(folder))
     with (run / result["settings"]["split"] / "endings.jsonl").open(encoding="utf-8") as lines:
         records = [json.loads(line) for line in lines]
     path = folder / "endings.jsonl.gz"

@@ -108,12 +108,16 @@ def read_notes(folder: Path) -> list[EvaluationNote]:
     path = folder / NOTES
     if not path.is_file():
         return []
+    weights = weights_digest(folder)
+    return [note for note in parse_notes(path) if note.weights in (None, weights)]
+
+
+def parse_notes(path: Path) -> list[EvaluationNote]:
+    """Return the evaluations in a file, of whatever weights."""
     try:
-        notes = [EvaluationNote.from_dict(content) for content in json.loads(path.read_text(encoding="utf-8"))]
+        return [EvaluationNote.from_dict(content) for content in json.loads(path.read_text(encoding="utf-8"))]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ValueError(f"{path} holds no evaluations: {error}. Remove it and evaluate again.") from error
-    weights = weights_digest(folder)
-    return [note for note in notes if note.weights in (None, weights)]
 
 
 def weights_digest(folder: Path) -> str:

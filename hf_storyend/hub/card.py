@@ -1,7 +1,8 @@
 """
 Model cards, from what training and evaluation measured. What was not measured is called so.
 
-`python -m hf_storyend.hub.card hub_cards` writes the cards of all systems before any training.
+`python -m hf_storyend.hub.card hub_cards results/table1` writes the cards of all systems: of the runs of a published
+comparison, and of the systems that it lacks before any training.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from ..evaluation.ablation_results import Ablations
 from ..evaluation.gender_swap_result import GenderSwap
-from ..evaluation.notes import EvaluationNote, read_notes
+from ..evaluation.notes import NOTES, EvaluationNote, parse_notes, read_notes
 from ..evaluation.results import METRIC_TITLES, Evaluation, current_metrics, model_index
 from ..pretrained import EXAMPLE_STORIES
 from ..systems import SYSTEMS, System, find_system
 from ..terminal import printable
-from .learning_curve import learning_curve
+from .learning_curve import learning_curve, published_learning_curve
 from .run_facts import RunFacts
 
 # The model of the package, which its card loads by this and not by a name.
@@ -146,6 +147,22 @@ def render_card_of(folder: str | Path, name: str | None = None) -> str:
         name or folder.resolve().name,
         learning_curve(folder),
     )
+
+
+def render_published_card(folder: str | Path) -> str:
+    """
+    Return the card of a row that a comparison has published, from its `metrics.json`, `evaluations.json` and log.
+
+    Args:
+        folder: The directory of the row, `rows/ROW`.
+    """
+    folder = Path(folder)
+    measured = _read_json(folder / "metrics.json")
+    if "run" not in measured:
+        raise ValueError(f"`{folder}` is no published row: it has no metrics.json of a run.")
+    notes = parse_notes(folder / NOTES)
+    curve = published_learning_curve(folder)
+    return render_card(measured["run"]["system"], measured["run"], measured["validation"], notes, _MY_MODEL, curve)
 
 
 def _card_of_training(folder: Path) -> str | None:
@@ -351,13 +368,22 @@ def _read_json(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path} is not JSON: {error}.") from error
 
 
-def write_system_cards(folder: str | Path) -> list[Path]:
-    """Write `<system>.md` for every system, with what is known before training: that of `my_model`."""
+def write_system_cards(folder: str | Path, published: str | Path | None = None) -> list[Path]:
+    """
+    Write `<system>.md` for every system.
+
+    Args:
+        folder: Directory to write to.
+        published: A published comparison, whose runs the cards tell of. Cards of systems without a row there say what
+            is known before training.
+    """
     paths = [Path(folder) / f"{name}.md" for name in SYSTEMS]
     for name, path in zip(SYSTEMS, paths, strict=True):
-        path.write_text(render_card(name), encoding="utf-8")
+        row = None if published is None else Path(published) / "rows" / name
+        text = render_published_card(row) if row is not None and row.is_dir() else render_card(name)
+        path.write_text(text, encoding="utf-8")
     return paths
 
 
 if __name__ == "__main__":
-    write_system_cards(sys.argv[1])
+    write_system_cards(*sys.argv[1:3])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,24 @@ _COLUMNS = {
     "eval_bleu_2": "BLEU-2",
 }
 PICTURE = "curves.png"
+PUBLISHED_LOG = "train_log.jsonl.gz"
 _MAX_ROWS = 15
 
 
 def learning_curve(folder: Path) -> str | None:
     """Return the evaluations of a run as Markdown, None if there were none or nothing tells."""
-    points = _evaluations(folder / "trainer_state.json")
+    picture = [f"![Perplexity, BLEU and learning rate over the updates]({PICTURE})", ""]
+    points = _evaluations(_log_history(folder / "trainer_state.json"))
+    return _describe(points, picture if (folder / PICTURE).is_file() else ())
+
+
+def published_learning_curve(folder: Path) -> str | None:
+    """Return the same for a row that a comparison has published, from its log."""
+    with gzip.open(folder / PUBLISHED_LOG, "rt", encoding="utf-8") as lines:
+        return _describe(_evaluations([json.loads(line) for line in lines]))
+
+
+def _describe(points: Sequence[Mapping[str, float]], picture: Sequence[str] = ()) -> str | None:
     if not points:
         return None
     # The last one stays.
@@ -29,16 +42,21 @@ def learning_curve(folder: Path) -> str | None:
     lines = [f"| {' | '.join(_COLUMNS.values())} |", f"|{' ---: |' * len(_COLUMNS)}"]
     lines += [f"| {' | '.join(f'{point[name]:.4g}' for name in _COLUMNS)} |" for point in shown]
     note = f"On {points[0]['eval_num_stories']:.0f} validation stories."
-    picture = [f"![Perplexity, BLEU and learning rate over the updates]({PICTURE})", ""]
-    return "\n".join([*(picture if (folder / PICTURE).is_file() else []), note, "", *lines])
+    return "\n".join([*picture, note, "", *lines])
 
 
-def _evaluations(path: Path) -> list[Mapping[str, float]]:
+def _log_history(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))["log_history"]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return []
+
+
+def _evaluations(events: Any) -> list[Mapping[str, float]]:
     """Return the evaluations on as many stories as the first had; the last one of a run may have more."""
     try:
-        events = json.loads(path.read_text(encoding="utf-8"))["log_history"]
         found = [event for event in events if all(map(_is_number, (event.get(name) for name in _needed())))]
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+    except (TypeError, AttributeError):
         return []
     return [event for event in found if event["eval_num_stories"] == found[0]["eval_num_stories"]]
 

@@ -12,6 +12,8 @@ import pytest
 from hf_storyend.comparison import compare, publish_comparison, read_published_endings
 from hf_storyend.comparison.endings import letters
 from hf_storyend.data.stories import load_stories
+from hf_storyend.hub import render_card_of
+from hf_storyend.hub.card import render_published_card
 
 ROOT = Path(__file__).parents[2]
 
@@ -42,7 +44,7 @@ def test_the_files_of_every_row(published):
         "claims.md",
         "README.md",
     }
-    of_row = {"metrics.json", "train_log.jsonl.gz", "endings.jsonl.gz", "card.md"}
+    of_row = {"metrics.json", "train_log.jsonl.gz", "endings.jsonl.gz", "evaluations.json", "card.md"}
     assert names == whole | {f"rows/{row}/{name}" for row in ("seq2seq", "ie", "ie.state") for name in of_row}
 
 
@@ -70,6 +72,14 @@ def test_curves_and_logs_are_those_of_the_run(published, copied):
     curve = json.loads((published / "curves.json").read_text())["ie"]
     assert [point["step"] for point in curve["training"]] == [1, 2]
     assert all(point["perplexity"] > 1 for point in (*curve["training"], *curve["validation"]))
+
+
+def test_the_card_of_a_row_can_be_written_again_from_what_is_published(published, copied):
+    folder = published / "rows" / "ie"
+    text = (folder / "card.md").read_text()
+    assert text == render_published_card(folder) and "### Learning curve" in text and "### Ablations" in text
+    of_run = render_card_of(copied / "systems" / "ie", "my_model")
+    assert text == of_run.replace("![Perplexity, BLEU and learning rate over the updates](curves.png)\n\n", "")
 
 
 def test_the_readme_tells_what_was_trained_and_how_to_score_again(published):
