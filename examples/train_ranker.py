@@ -16,13 +16,13 @@ import logging
 from pathlib import Path
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, TrainingArguments
+from transformers import TrainingArguments
 
 import hf_storyend
 from hf_storyend.data.stories import load_stories
 from hf_storyend.ranking.candidates import read_lines, save_candidates
 from hf_storyend.ranking.pretrained_encoder import start_from_encoder
-from hf_storyend.ranking.teacher import fine_tune_teacher, save_scores
+from hf_storyend.ranking.teacher import save_scores, tuned_teacher
 from hf_storyend.ranking.training import ScoredStory, add_ranker, train_ranker, with_wrong_endings
 
 # Those of MiniLM, but for the number of layers and the word vectors.
@@ -41,9 +41,11 @@ def main(arguments: list[str] | None = None) -> None:
     model, tokenizer = hf_storyend.load(options.model)
     candidates, scores = options.output_dir / "candidates.jsonl", options.output_dir / "scores.jsonl"
     save_candidates(candidates, model, tokenizer, [context for context, _ in for_ranker])
-    teacher, teacher_tokenizer = fine_tuned(options, for_teacher)
+    settings = {"learning_rate": 2e-4, "num_train_epochs": 1, "bf16": options.bf16}
+    schedule = training(options.output_dir / "teacher_run", **settings)
+    teacher, teacher_tokenizer = tuned_teacher(options.teacher, options.output_dir / "teacher", for_teacher, schedule)
     with torch.autocast("cpu", torch.bfloat16, enabled=options.bf16):
-        save_scores(scores, candidates, teacher.eval(), teacher_tokenizer, for_ranker)
+        save_scores(scores, candidates, teacher, teacher_tokenizer, for_ranker)
 
     add_ranker(model, **{name: getattr(options, name) for name in SIZES})
     if options.encoder is not None:
@@ -58,18 +60,6 @@ def main(arguments: list[str] | None = None) -> None:
         train_ranker(model, tokenizer, with_wrong_endings(part), training(options.output_dir / name, **settings))
     model.save_pretrained(options.output_dir / "model")
     tokenizer.save_pretrained(options.output_dir / "model")
-
-
-def fine_tuned(options: argparse.Namespace, stories: list) -> tuple:
-    done = options.output_dir / "teacher"
-    source = done if done.is_dir() else options.teacher
-    teacher = AutoModelForCausalLM.from_pretrained(source, dtype=torch.float32)
-    tokenizer = AutoTokenizer.from_pretrained(options.teacher)
-    if source == options.teacher:
-        settings = {"learning_rate": 2e-4, "num_train_epochs": 1, "bf16": options.bf16}
-        fine_tune_teacher(teacher, tokenizer, stories, training(options.output_dir / "teacher_run", **settings))
-        teacher.save_pretrained(done)
-    return teacher, tokenizer
 
 
 def training(output_dir: Path, **settings) -> TrainingArguments:

@@ -13,8 +13,9 @@ from typing import Any
 
 import torch
 from torch.nn import functional
-from transformers import Trainer, TrainingArguments
+from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer, TrainingArguments
 
+from ..files import atomic_directory
 from .candidates import count_complete_lines, read_lines
 
 logger = logging.getLogger(__name__)
@@ -23,37 +24,68 @@ Story = tuple[Sequence[str], str]
 
 
 class TeacherTrainer(Trainer):
-    """Words of the ending have weight 1, those of the context less: they only teach how stories are told."""
-
-    context_weight = 0.3
+    """Learns all tokens of the ending, and a sample of those of the context: they only teach how stories are told."""
 
     def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, **kwargs: Any) -> Any:
-        weights = inputs.pop("weights")[:, 1:]
-        output = model(**inputs)
-        losses = functional.cross_entropy(
-            output.logits[:, :-1].float().transpose(1, 2), inputs["input_ids"][:, 1:], reduction="none"
-        )
-        loss = (losses * weights).sum() / weights.sum()
+        ids, weights = inputs["input_ids"], inputs["weights"][:, 1:]
+        is_learnt = torch.rand_like(weights) < weights
+        # Padding is on the right, which causal attention never sees: no mask is needed.
+        output = model(input_ids=ids)
+        loss = functional.cross_entropy(output.logits[:, :-1][is_learnt].float(), ids[:, 1:][is_learnt])
         return (loss, output) if return_outputs else loss
 
 
 def fine_tune_teacher(
-    model: Any, tokenizer: Any, stories: Sequence[Story], arguments: TrainingArguments, context_weight: float = 0.3
+    model: Any,
+    tokenizer: Any,
+    stories: Sequence[Story],
+    arguments: TrainingArguments,
+    *,
+    context_share: float = 0.3,
+    num_frozen_layers: int = 0,
 ) -> None:
     """
-    Fine-tune a causal language model on stories and their endings, once through; an interrupted run resumes.
+    Fine-tune a causal language model on stories and their endings; an interrupted run resumes.
 
     Args:
         model: A causal language model of transformers.
         tokenizer: Its tokenizer, with an end-of-sequence token.
         stories: Contexts and endings.
         arguments: Of transformers' `Trainer`; `output_dir` has the checkpoints.
-        context_weight: Weight of a token of the context; that of an ending has 1.
+        context_share: Share of the tokens of contexts that are learnt, sampled at each update.
+        num_frozen_layers: Layers that stay as they are, counted from the word vectors, which then stay, too: a step
+            takes less time.
     """
-    rows = [_encode(tokenizer, context, ending, context_weight) for context, ending in stories]
+    if num_frozen_layers:
+        model.get_input_embeddings().requires_grad_(False)
+        model.base_model.layers[:num_frozen_layers].requires_grad_(False)
+    rows = [_encode(tokenizer, context, ending, context_share) for context, ending in stories]
     trainer = TeacherTrainer(model=model, args=arguments, train_dataset=rows, data_collator=_collate)
     output_dir = Path(arguments.output_dir)
     trainer.train(resume_from_checkpoint=any(output_dir.glob("checkpoint-*")) or None)
+
+
+def tuned_teacher(
+    source: str | Path, output_dir: Path, stories: Sequence[Story], arguments: TrainingArguments, **settings: Any
+) -> tuple[Any, Any]:
+    """
+    Return a causal language model that was fine-tuned on stories, in eval mode, and its tokenizer.
+
+    Args:
+        source: The model to start from: a directory, or a name on the Hub.
+        output_dir: Where the result is, or is going to be.
+        stories: Contexts and endings.
+        arguments: Of transformers' `Trainer`.
+        settings: Of `fine_tune_teacher`.
+    """
+    tokenizer = AutoTokenizer.from_pretrained(source)
+    if output_dir.is_dir():
+        return AutoModelForCausalLM.from_pretrained(output_dir, dtype=torch.float32).eval(), tokenizer
+    model = AutoModelForCausalLM.from_pretrained(source, dtype=torch.float32)
+    fine_tune_teacher(model, tokenizer, stories, arguments, **settings)
+    with atomic_directory(output_dir) as folder:
+        model.save_pretrained(folder)
+    return model.eval(), tokenizer
 
 
 @torch.no_grad()
@@ -67,7 +99,7 @@ def score_endings(model: Any, tokenizer: Any, context: Sequence[str], endings: S
         context: Sentences of the story.
         endings: Its endings.
     """
-    rows = [_encode(tokenizer, context, ending, context_weight=0.0) for ending in endings]
+    rows = [_encode(tokenizer, context, ending, context_share=0.0) for ending in endings]
     story = torch.tensor([rows[0]["input_ids"][: rows[0]["weights"].count(0.0)]])
     read = model.base_model(story, use_cache=True)
     read.past_key_values.batch_repeat_interleave(len(endings))
@@ -112,10 +144,10 @@ def save_scores(
                 logger.info("scored %d of %d stories", number, len(lines))
 
 
-def _encode(tokenizer: Any, context: Sequence[str], ending: str, context_weight: float) -> dict[str, list]:
+def _encode(tokenizer: Any, context: Sequence[str], ending: str, context_share: float) -> dict[str, list]:
     story = tokenizer(" ".join(context), add_special_tokens=False)["input_ids"]
     words = [*tokenizer(" " + ending, add_special_tokens=False)["input_ids"], tokenizer.eos_token_id]
-    return {"input_ids": story + words, "weights": [context_weight] * len(story) + [1.0] * len(words)}
+    return {"input_ids": story + words, "weights": [context_share] * len(story) + [1.0] * len(words)}
 
 
 def _collate(rows: Sequence[dict[str, list]]) -> dict[str, torch.Tensor]:

@@ -8,14 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import datasets
+import numpy as np
 from accelerate import PartialState
-from datasets import Dataset, DatasetDict
+from datasets import Dataset, DatasetDict, concatenate_datasets
 
+from ..data.batching import tokenise_stories
 from ..data.options import PrepareOptions
 from ..data.prepare import prepare
 from ..data.sources import data_sources
+from ..data.stories import load_stories
 from ..data.story_tables import load_saved_dataset
+from ..data.story_words import add_held_out_columns
 from ..files import file_digest
+from ..knowledge.story_lift import HeldOutWeights
 from ..modeling import IncrementalEncoderTokenizer
 from .options import TrainingOptions
 
@@ -60,6 +65,24 @@ class TrainingData:
         tokenised = DatasetDict({**self.tokenised, "train": self.tokenised["train"].select(range(num_stories))})
         return replace(self, tokenised=tokenised)
 
+    def extend(self, extra_stories: str | None) -> TrainingData:
+        """Return the same data with the stories of a file behind the training stories."""
+        if extra_stories is None:
+            return self
+        path = Path(extra_stories).expanduser()
+        if not path.is_file():
+            raise ValueError(f"`extra_stories`: {path} is not a file.")
+        with PartialState().local_main_process_first():
+            extra = tokenise_stories(load_stories(path, split="train"), self.tokenizer)["train"]
+        train = self.tokenised["train"]
+        if "held_out_weights" in train.column_names:
+            # Triples were counted without these stories.
+            nothing = np.empty(0, dtype=np.int32)
+            extra = add_held_out_columns(extra, HeldOutWeights(nothing, nothing, nothing, nothing))
+        both = concatenate_datasets([train, extra.select_columns(train.column_names).cast(train.features)])
+        both._fingerprint = _fingerprint_of(train._fingerprint, file_digest(path))
+        return replace(self, tokenised=DatasetDict({**self.tokenised, "train": both}))
+
     def identity(self) -> dict[str, Any]:
         """Return what distinguishes these training stories from others."""
         return {"fingerprint": self.tokenised["train"]._fingerprint, "num_stories": len(self.tokenised["train"])}
@@ -87,12 +110,20 @@ def load_training_data(options: TrainingOptions) -> TrainingData:
             raise ValueError(f"{directory} has no split `{split}`; there is {', '.join(tokenised)}.")
     tokenizer = IncrementalEncoderTokenizer.from_pretrained(directory)
     name = "the stories that come with hf_storyend" if options.data_dir is None else directory.name
-    return TrainingData(directory, name, tokenizer, stories, tokenised).truncate(options.max_train_samples)
+    return (
+        TrainingData(directory, name, tokenizer, stories, tokenised)
+        .truncate(options.max_train_samples)
+        .extend(options.extra_stories)
+    )
 
 
 def _digest_of_files(*paths: Path) -> str:
     digests = [file_digest(path) for path in sorted(paths) if path.is_file()]
     return hashlib.sha256("".join(digests).encode()).hexdigest()[:16]
+
+
+def _fingerprint_of(*parts: str) -> str:
+    return hashlib.sha256("".join(parts).encode()).hexdigest()[:16]
 
 
 def _load_splits(directory: Path) -> DatasetDict:

@@ -40,6 +40,12 @@ class TrainingOptions:
         None, "Directory written by `storyend prepare`; default: the stories that come with the package."
     )
 
+    extra_stories: str | None = option(
+        None,
+        "File of further training stories, as `storyend prepare` reads them, for instance with endings that a teacher "
+        "wrote; vocabulary and knowledge stay those of `data_dir`.",
+    )
+
     system: str = option("ie-msa-ca", "System to train; `storyend systems` lists them.")
     model_name_or_path: str | None = option(
         None, "Trained model to start from, with its sizes; embeddings are matched by token. Default: random weights."

@@ -9,17 +9,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from ranking_cases import CONTEXTS, ENDINGS, STORIES
 from small_model import small_model
 from small_tokenizer import SENTENCES, small_tokenizer
-from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import (
     AutoTokenizer,
     BertConfig,
     BertModel,
     BertTokenizer,
-    LlamaConfig,
-    LlamaForCausalLM,
-    PreTrainedTokenizerFast,
     TrainingArguments,
 )
 
@@ -40,9 +37,6 @@ from hf_storyend.ranking.training import (
 )
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-CONTEXTS = [SENTENCES[:2], SENTENCES[2:4], SENTENCES[4:6], SENTENCES[6:8]]
-ENDINGS = ["The kitchen was full of smoke.", "They burn cakes.", "We saw mice.", "Tom opened the window."]
-STORIES = list(zip(CONTEXTS, ENDINGS, strict=True))
 SIZES = {"ranker_size": 8, "ranker_embedding_size": 6, "num_ranker_layers": 2, "num_ranker_heads": 2}
 
 
@@ -54,18 +48,6 @@ def tokenizer():
 @pytest.fixture
 def model(tokenizer):
     return small_model("ie-copy-tails", tokenizer)
-
-
-@pytest.fixture(scope="module")
-def teacher():
-    words = sorted({word for text in [*SENTENCES, *ENDINGS] for word in text.split()})
-    vocabulary = {word: number for number, word in enumerate(["<end>", "<unk>", *words])}
-    fast = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
-    fast.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
-    torch.manual_seed(0)
-    network = LlamaForCausalLM(LlamaConfig(vocab_size=len(vocabulary), **sizes)).eval()
-    return network, PreTrainedTokenizerFast(tokenizer_object=fast, eos_token="<end>", unk_token="<unk>")
 
 
 def arguments(path, **settings):
