@@ -41,6 +41,11 @@ class ComparisonOptions:
     )
     cloze: str | None = option(None, "Story Cloze CSV file, for its accuracy.", group=_GROUP)
     ablations: bool = option(False, "Also measure perplexity under ablations.", group=_GROUP)
+    published: str | None = option(
+        None,
+        "Directory that another machine's `--export_dir` has written: its rows are taken as finished, if they were "
+        "trained in the same way. It may be this `--export_dir`.",
+    )
     export_dir: str | None = option(
         None, "Also write what can be published of the finished rows to this directory: numbers, curves, endings."
     )

@@ -14,9 +14,10 @@ from typing import Any
 from ..evaluation.notes import NOTES
 from ..files import atomic_write, make_directory
 from ..hub.card import render_published_card
+from ..manifest import read_manifest
 from .claims import render_claims
 from .endings import Corpus, find_corpus_sentences, write_compressed, write_published_endings
-from .row_run import LOG, RESULT, read_json, read_log
+from .row_run import LOG, PUBLISHED, RESULT, read_json, read_log
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +68,12 @@ def _publish_row(source: Path, target: Path, name: str, corpus: Corpus) -> int:
     make_directory(folder)
     result, measured = read_json(run / RESULT), read_json(run / "metrics.json")
     _write_json(
-        {"run": _without_paths(measured["run"]), "validation": measured["validation"], **result},
+        {
+            "identity": _identity(run),
+            "run": _without_paths(measured["run"]),
+            "validation": measured["validation"],
+            **result,
+        },
         folder / "metrics.json",
     )
     write_compressed((run / LOG).read_text(encoding="utf-8"), folder / f"{LOG}.gz")
@@ -82,6 +88,13 @@ def _publish_row(source: Path, target: Path, name: str, corpus: Corpus) -> int:
         raise ValueError(f"{path} would have sentences of the corpus, at stories {found[:10]}: it was deleted.")
     logger.info("%s: %d endings, %d of them as digests.", name, len(records), withheld)
     return withheld
+
+
+def _identity(run: Path) -> str:
+    """Return the digest that says what the run was trained on, and how."""
+    if (run / PUBLISHED).is_file():
+        return read_json(run / PUBLISHED)["identity"]
+    return read_manifest(run)["about"]["identity"]
 
 
 def _without_paths(run: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,8 @@ from .rows import Row
 
 RESULT = "result.json"
 LOG = "train_log.jsonl"
+# In the directory of a row that was published elsewhere, and whose weights are not here.
+PUBLISHED = "published.json"
 # Options that change neither weights nor numbers; data, precision and batch size are told by the run's identity.
 _FREE = {
     *("output_dir", "data_dir", "resume_from_checkpoint", "save_steps", "save_total_limit", "logging_steps"),
@@ -93,6 +95,8 @@ class RowRun:
         Raises:
             ValueError: If there is a finished model that another run has trained.
         """
+        if (self.directory / PUBLISHED).is_file():
+            return self._was_published()
         try:
             about = read_manifest(self.directory)["about"]
             saved = read_json(self.directory / "metrics.json")["run"]["options"]
@@ -103,14 +107,37 @@ class RowRun:
         different = _differences(saved, self.options)
         if not set(different) - _LENGTH and different and any(find_checkpoints(self.directory)):
             return False
-        if different:
+        self.check_origin(self.directory, saved, about.get("identity"))
+        return True
+
+    def has_files(self) -> bool:
+        """Whether a run was begun here, or restored."""
+        return self.directory.is_dir() and any(self.directory.iterdir())
+
+    def check_origin(self, folder: Path, saved: Mapping[str, Any], identity: str | None) -> None:
+        """
+        Raise a ValueError unless a run was this row's.
+
+        Args:
+            folder: Where it is, for the message.
+            saved: Options that it had.
+            identity: Digest of what it was trained on, and how.
+        """
+        if different := _differences(saved, self.options):
             changes = "; ".join(f"`{name}` was {old!r}, is {new!r}" for name, (old, new) in different.items())
-            raise ValueError(f"{self.directory} is of another run: {changes}. {_ADVICE}")
-        if about.get("identity") != identity_digest(self._identity):
+            raise ValueError(f"{folder} is of another run: {changes}. {_ADVICE}")
+        self._check_identity(folder, identity)
+
+    def _check_identity(self, folder: Path, identity: str | None) -> None:
+        if identity != identity_digest(self._identity):
             raise ValueError(
-                f"{self.directory} was trained with these options, but on other data, in another precision, in "
+                f"{folder} was trained with these options, but on other data, in another precision, in "
                 f"batches of another size or by another version. {_ADVICE}"
             )
+
+    def _was_published(self) -> bool:
+        saved = read_json(self.directory / "metrics.json")["run"]["options"]
+        self.check_origin(self.directory, saved, read_json(self.directory / PUBLISHED)["identity"])
         return True
 
     def result(self) -> dict[str, Any] | None:
@@ -118,7 +145,9 @@ class RowRun:
         result = self._saved_result()
         if result is None or not self.measurements.are_in(result.get("settings")):
             return None
-        if result.get("weights") != weights_digest(self.directory) or not self.endings.is_file():
+        if not (self.directory / PUBLISHED).is_file() and result.get("weights") != weights_digest(self.directory):
+            return None
+        if not self.endings.is_file():
             return None
         return result if result.get("endings") == file_digest(self.endings) else None
 

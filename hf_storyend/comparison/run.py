@@ -35,6 +35,7 @@ from .figures import draw_chart, draw_curves
 from .options import ComparisonOptions
 from .paired import compare_pairs
 from .publish import publish_comparison
+from .restore import restore_rows
 from .row_run import LOG, Measurements, RowRun, read_json, read_log
 from .table import PAPER_TABLE, markdown_table
 
@@ -97,6 +98,9 @@ class _Comparison:
             for row in options.rows
         }
         make_directory(self.output)
+        if options.published is not None:
+            published = Path(options.published)
+            from_main_process(lambda: restore_rows(self.runs.values(), published, self.data_dir))
 
     def run_all_rows(self) -> None:
         """Train and evaluate rows until all are finished or held by others."""
