@@ -54,24 +54,20 @@ EXAMPLES = (
 # Stories with a triple that changes the ending of the package's model; tests/demo/test_default_model.py tries them.
 TRIPLE_EXAMPLES = (
     (
-        "The children went to the lake. They brought a small boat. The wind was strong.",
-        "boat, CapableOf, sink",
+        "Omar practised the piano every evening. On Sunday there was a concert. His hands were shaking.",
+        "concert, Causes, clap",
     ),
     (
         "Mei put a cake in the oven. She fell asleep. The smoke alarm woke her up.",
         "cake, ReceivesAction, burn",
     ),
     (
-        "Tom rode his bike down the hill. He did not see the big stone. He flew through the air.",
-        "stone, Causes, fall",
-    ),
-    (
-        "Sara bought a lottery ticket. She forgot about it for a week. Then she saw the numbers on television.",
-        "ticket, UsedFor, win",
-    ),
-    (
         "Kate carried a tray of glasses. The floor was wet. She walked too fast.",
         "floor, Causes, slip",
+    ),
+    (
+        "Lily found an old key in the attic. She tried it on every lock. At last a box opened.",
+        "key, UsedFor, treasure",
     ),
 )
 _TITLE = "Story endings, and why"
