@@ -80,6 +80,22 @@ def test_what_is_no_manifest(tmp_path, content):
     assert found.damage and found.kind is None
 
 
+def test_all_runs_of_a_comparison(copied):
+    runs = copied / "compared" / "systems"
+    runs.mkdir(parents=True)
+    (copied / "run").rename(runs / "ie")
+    (runs / "hlstm").mkdir()
+    (runs / "ie" / "best" / "vocab.json").unlink()
+    found = verify(copied / "compared")
+    assert [Path(entry.path).relative_to(runs).as_posix() for entry in found] == [
+        "ie",
+        "ie/best",
+        "ie/checkpoint-2",
+        "ie/checkpoint-4",
+    ]
+    assert [entry.damage for entry in found if entry.damage] == [["vocab.json is missing"]]
+
+
 def test_an_interrupted_save_is_told(tmp_path):
     write_manifest(tmp_path, "model")
     (tmp_path / ".results.0a1b2c3d.complete").mkdir()

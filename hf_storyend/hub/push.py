@@ -312,7 +312,9 @@ def model_files(folder: Path) -> dict[str, Path]:
 def _check_inside(folder: Path, path: Path) -> None:
     """Refuse what lies elsewhere: whoever made the directory may have made links to anything."""
     if is_outside(folder, path):
-        raise ValueError(f"{path} is a link to {path.resolve()}, outside {folder}: put a copy of the file in its place.")
+        raise ValueError(
+            f"{path} is a link to {path.resolve()}, outside {folder}: put a copy of the file in its place."
+        )
 
 
 def _read_config(folder: Path) -> dict[str, Any]:

@@ -191,7 +191,7 @@ def _files_in(folder: Path) -> tuple[dict[str, Path], list[str]]:
 
 
 def is_outside(folder: Path, path: Path) -> bool:
-    """Whether a path leads out of a model directory, except into the cache of the Hub that the directory is part of."""
+    """Whether a path leads out of a model directory, and not into the cache of the Hub that it is part of."""
     target, home = path.resolve(), folder.resolve()
     is_cached = home.parent.name == "snapshots" and target.parent == home.parent.parent / "blobs"
     return not target.is_relative_to(home) and not is_cached

@@ -11,11 +11,13 @@ from typing import get_type_hints
 import pytest
 import torch
 from safetensors.torch import save_file
+from small_model import small_model
 
 import hf_storyend
 from hf_storyend import IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
 from hf_storyend.annotation import options as annotation_options
 from hf_storyend.cli.write import GenerateOptions, RankOptions
+from hf_storyend.comparison.options import ComparisonOptions
 from hf_storyend.data import options as data_options
 from hf_storyend.data.embeddings import load_word_vectors
 from hf_storyend.demo import options as demo_options
@@ -26,6 +28,7 @@ from hf_storyend.hub import options as hub_options
 from hf_storyend.hub.card import render_card
 from hf_storyend.knowledge.conceptnet import read_edges
 from hf_storyend.modeling import loading
+from hf_storyend.modeling.candidates import choose_endings
 from hf_storyend.modeling.text_processing import join_words
 from hf_storyend.options import REQUIRED
 from hf_storyend.story_text import check_story_size
@@ -104,6 +107,15 @@ def test_endings_of_a_story_that_the_memory_can_not_hold(model, tokenizer, alloc
     inputs = tokenizer([STORY], return_tensors="pt")
     with pytest.raises(ValueError, match="`num_return_sequences` 1,000,000.* for 1 stories would need"):
         model.generate(**inputs, do_sample=True, num_return_sequences=1_000_000)
+
+
+def test_candidates_that_the_memory_can_not_hold(tokenizer, allocations):
+    sizes = {"ranker_size": 8, "ranker_embedding_size": 6, "num_ranker_layers": 1, "num_ranker_heads": 2}
+    model = small_model("ie-copy", tokenizer, **sizes)
+    inputs = tokenizer([STORY], return_tensors="pt")
+    with pytest.raises(ValueError, match="`num_candidates` 9,999,999 beside those of the beam search would need"):
+        choose_endings(model, inputs, 10_000_000)
+    assert len(choose_endings(model, inputs, 3, max_new_tokens=2)[0]) == 1
 
 
 @pytest.mark.parametrize("name", ["max_new_tokens", "max_length"])
@@ -251,6 +263,24 @@ def test_numbers_that_are_none(cls, name, value):
     extra = {"conceptnet": ("x",)} if name == "min_weight" else {"do_sample": True} if name == "temperature" else {}
     with pytest.raises(ValueError, match=f"`{name}` must be"):
         cls(**{**needed, **extra, name: value})
+
+
+@pytest.mark.parametrize(
+    ("cls", "name", "largest"),
+    [
+        (evaluation_options.EvaluateOptions, "bootstrap_samples", 100_000),
+        (evaluation_options.EvaluateOptions, "num_seeds", 1_000),
+        (evaluation_options.EvaluateOptions, "num_relation_names", 100_000),
+        (evaluation_options.ScoreOptions, "bootstrap_samples", 100_000),
+        (ComparisonOptions, "bootstrap_samples", 100_000),
+        (training_options.TrainingOptions, "dataloader_num_workers", 1_000),
+        (data_options.PrepareOptions, "num_proc", 1_000),
+    ],
+)
+def test_counts_that_fill_the_memory(cls, name, largest):
+    cls(**{name: largest})
+    with pytest.raises(ValueError, match=f"`{name}` must be at most {largest:,}; got {largest + 1:,}"):
+        cls(**{name: largest + 1})
 
 
 def _is_required(cls: type, name: str) -> bool:
