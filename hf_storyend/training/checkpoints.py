@@ -303,7 +303,8 @@ def _different_parts(saved: Any, current: Any) -> tuple[Any, Any]:
     if not (isinstance(saved, dict) and isinstance(current, dict)):
         return saved, current
     names = [name for name in {**saved, **current} if saved.get(name) != current.get(name)]
-    return tuple({name: values[name] for name in names if name in values} for values in (saved, current))
+    first, second = ({name: values[name] for name in names if name in values} for values in (saved, current))
+    return first, second
 
 
 def _changes(checkpoint: Path, saved: dict[str, Any], current: dict[str, Any], untold: list[str]) -> list[str]:
