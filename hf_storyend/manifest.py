@@ -197,6 +197,9 @@ def _link_or_copy(path: Path, other: Path) -> None:
 
 def _problem(path: Path, digest: str) -> str | None:
     try:
+        if path.exists() and not path.is_file():
+            # Reading a pipe would wait for ever.
+            return "is no file"
         return None if file_digest(path) == digest else "differs from what was written"
     except FileNotFoundError:
         return "is missing"
