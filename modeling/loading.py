@@ -124,7 +124,8 @@ def check_adapters(model: object, settings: Mapping[str, Any]) -> None:
     Refuse adapters in place of a model: with PEFT, transformers would load the model that they name, whatever its
     weights are.
     """
-    if model is None or not is_peft_available() or (Path(str(model)) / "config.json").is_file():
+    path = Path(str(model))
+    if model is None or not is_peft_available() or path.is_file() or (path / "config.json").is_file():
         return
     found = find_adapter_config_file(str(model), **_download_settings(settings))
     if found is not None:

@@ -22,6 +22,7 @@ from hf_storyend.data import options as data_options
 from hf_storyend.data.embeddings import load_word_vectors
 from hf_storyend.demo import options as demo_options
 from hf_storyend.evaluation import options as evaluation_options
+from hf_storyend.evaluation.notes import EvaluationNote
 from hf_storyend.explanation import ExplainOptions
 from hf_storyend.explanation import options as explanation_options
 from hf_storyend.hub import options as hub_options
@@ -312,6 +313,30 @@ def test_strings_from_metrics_are_plain_text_in_a_card():
         assert dangerous not in text, dangerous
     plain = render_card("ie", {**run, **dict.fromkeys(("data", "precision", "updates", "device", "minutes"), "x")})
     assert card.count("\n") == plain.count("\n"), "No string starts a line of its own."
+
+
+def test_strings_from_evaluations_are_plain_text_in_a_card():
+    row = {"name": EVIL, "perplexity": 2.0, "change": None, "tail_perplexity": None, "tail_change": None}
+    subset = {"name": EVIL, "num_stories": 3, "num_words": 3, "num_tails": 0, "rows": [row]}
+    swap = {
+        "num_stories": 1,
+        "num_changed": 1,
+        "examples": [[EVIL] * 3],
+        "gains": {EVIL: 1.0},
+        "he_shares": {EVIL: 0.5},
+    }
+    content = {
+        **{"dataset_id": EVIL, "split": EVIL, "index": "", "metrics": {"bleu_1": 0.1}, "decoding": EVIL, "date": EVIL},
+        **{"num_stories": 1, "gender_swap": swap, "ablations": {"subsets": [subset], "notes": [EVIL]}},
+    }
+    card = render_card("ie", None, None, [EvaluationNote.from_dict(content)])
+    text = re.sub("`[^`\n]*`", "", card.split("---\n", 2)[2])
+    assert text.count("e.vil") >= 8
+    for dangerous in ("[click](", "![p]", "<img", "\n# Title", "\x1b", "x` |"):
+        assert dangerous not in text, dangerous
+    for wrong in ({**subset, "num_stories": EVIL}, {**subset, "rows": [{**row, "perplexity": EVIL}]}):
+        with pytest.raises(ValueError, match="invalid literal|could not convert"):
+            EvaluationNote.from_dict({**content, "ablations": {"subsets": [wrong], "notes": []}})
 
 
 def test_a_metric_that_is_no_number_is_refused():
