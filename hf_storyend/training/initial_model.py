@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from inspect import get_annotations
 from typing import Any
 
 import torch
@@ -61,7 +62,7 @@ def build_model(options: TrainingOptions, data: TrainingData) -> IncrementalEnco
 
 def model_settings(config: IncrementalEncoderConfig) -> dict[str, Any]:
     """Return the settings of a configuration by which the same weights mean the same."""
-    own = vars(IncrementalEncoderConfig)["__annotations__"]
+    own = get_annotations(IncrementalEncoderConfig)
     return {name: getattr(config, name) for name in own if name not in _MEANINGLESS}
 
 
