@@ -129,8 +129,11 @@ def file_lock(target: Path) -> BaseFileLock:
 
     locks = Path(datasets.config.HF_DATASETS_CACHE) / "hf_storyend" / "locks"
     locks.mkdir(parents=True, exist_ok=True)
-    name = hashlib.sha256(os.fsencode(target.resolve())).hexdigest()
-    return FileLock(locks / f"{name}.lock")
+    lock = locks / f"{hashlib.sha256(os.fsencode(target.resolve())).hexdigest()}.lock"
+    if lock.is_symlink():
+        # Versions of filelock empty the file that it leads to, and others may share the cache.
+        raise ValueError(f"{lock} is a link, which this program does not make: delete it.")
+    return FileLock(lock)
 
 
 def temporary_sibling(path: Path, suffix: str) -> Path:

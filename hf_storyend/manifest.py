@@ -18,6 +18,8 @@ from typing import Any
 from .files import file_digest, find_leftovers, sync, sync_tree, temporary_sibling
 
 MANIFEST = "manifest.json"
+# Where a comparison has the runs of its rows.
+RUNS = "systems"
 _PART_OF_RUN = re.compile(r"best|checkpoint-\d+(\.damaged-\d+)?")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -93,22 +95,29 @@ class Verification:
 
 def verify(directory: str | Path) -> list[Verification]:
     """
-    Compare directories that this program wrote with their manifests: one, or a training run with all that is in it.
+    Compare directories that this program wrote with their manifests: one, a training run with all that is in it, or a
+    comparison with all of its runs.
 
     Raises:
         ValueError: If there is none.
     """
     root = Path(directory)
-    folders = sorted(path for path in root.glob("*") if path.is_dir() and _PART_OF_RUN.fullmatch(path.name))
-    if (root / MANIFEST).is_file():
-        folders.insert(0, root)
-    if not folders:
+    runs = sorted(path for path in (root / RUNS).glob("*") if path.is_dir())
+    verified = [found for run in (root, *runs) for found in _verify_run(run)]
+    if not verified:
         raise ValueError(
             f"{root} has no {MANIFEST}: only what training and `storyend prepare` write can be verified, not what "
             "`save_pretrained` or an earlier version wrote."
         )
+    return verified
+
+
+def _verify_run(root: Path) -> list[Verification]:
+    folders = sorted(path for path in root.glob("*") if path.is_dir() and _PART_OF_RUN.fullmatch(path.name))
+    if (root / MANIFEST).is_file():
+        folders.insert(0, root)
     verified = [_verify(folder) for folder in folders]
-    for interrupted in find_leftovers(root, ".+", "complete"):
+    for interrupted in find_leftovers(root, ".+", "complete") if folders else ():
         problem = "a save was interrupted: start the same training command again, which finishes it"
         verified.append(Verification(str(interrupted), None, damage=[problem]))
     return verified
@@ -188,6 +197,9 @@ def _link_or_copy(path: Path, other: Path) -> None:
 
 def _problem(path: Path, digest: str) -> str | None:
     try:
+        if path.exists() and not path.is_file():
+            # Reading a pipe would wait for ever.
+            return "is no file"
         return None if file_digest(path) == digest else "differs from what was written"
     except FileNotFoundError:
         return "is missing"

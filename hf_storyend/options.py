@@ -23,6 +23,8 @@ SEED_HELP = "Random seed of sampling."
 REQUIRED: Any = MISSING
 # Longest story of commands and demo, unless their options say otherwise: far beyond any of the corpus.
 MAX_SENTENCES, MAX_SENTENCE_LENGTH = 50, 500
+# Far beyond what any number of stories needs.
+MAX_BOOTSTRAP_SAMPLES, MAX_PROCESSES = 100_000, 1_000
 
 
 def option(
@@ -61,6 +63,14 @@ def check_at_least(options: Any, smallest: float, *names: str, optional: bool = 
             continue
         if isinstance(value, bool) or not isinstance(value, int) or value < smallest:
             raise ValueError(f"`{name}` must be a whole number of at least {smallest}; got {value!r}.")
+
+
+def check_at_most(options: Any, **largest: int) -> None:
+    """Refuse options above these numbers, which only a slip of the keys can be: they would fill the memory."""
+    for name, limit in largest.items():
+        value = getattr(options, name)
+        if value is not None and value > limit:
+            raise ValueError(f"`{name}` must be at most {limit:,}; got {value:,}.")
 
 
 def samples(options: Any) -> bool:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
+import io
 import logging
 import re
+import sys
+import threading
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -31,13 +35,36 @@ def printable_json(text: str) -> str:
 def printable_logs() -> Iterator[None]:
     """Make the messages and tracebacks of all loggers printable, and warnings, those of other libraries too."""
     factory, format_warning = logging.getLogRecordFactory(), warnings.formatwarning
+    print_exception, thread_hook = traceback.print_exception, threading.excepthook
     logging.setLogRecordFactory(_PrintableRecord)
     warnings.formatwarning = lambda *args, **kwargs: printable(format_warning(*args, **kwargs))
+    # Gradio prints what fails for a request, and its message may have what the request said.
+    traceback.print_exception = _printing_visibly(print_exception)
+    threading.excepthook = _print_error_of_thread
     try:
         yield
     finally:
         logging.setLogRecordFactory(factory)
         warnings.formatwarning = format_warning
+        traceback.print_exception, threading.excepthook = print_exception, thread_hook
+
+
+def _printing_visibly(print_exception: Callable[..., None]) -> Callable[..., None]:
+    signature = inspect.signature(print_exception)
+
+    def print_visibly(*args: Any, **kwargs: Any) -> None:
+        given = signature.bind(*args, **kwargs)
+        file, text = given.arguments.get("file") or sys.stderr, io.StringIO()
+        given.arguments["file"] = text
+        print_exception(*given.args, **given.kwargs)
+        file.write(printable(text.getvalue()))
+
+    return print_visibly
+
+
+def _print_error_of_thread(args: threading.ExceptHookArgs) -> None:
+    if args.exc_type is not SystemExit:
+        traceback.print_exception(args.exc_type, args.exc_value, args.exc_traceback)
 
 
 class _PrintableRecord(logging.LogRecord):

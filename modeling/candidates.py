@@ -17,6 +17,7 @@ from torch.nn import functional
 from transformers import LogitsProcessor, LogitsProcessorList
 
 from .ending_ranker import ending_log_probabilities
+from .loading import check_memory
 from .losses import IGNORED
 
 # Samples are likely enough to be grammatical, and varied enough to be different.
@@ -138,6 +139,11 @@ def _sample(
 ) -> torch.Tensor:
     # A story is encoded once for all of its samples.
     encoded = model.encoder(**inputs)
+    if model.device.type == "cpu":
+        # What the encoder says of the story, and what generation makes of the next word.
+        size = sum(tensor.nbytes for _, tensor in encoded.items())
+        size += 10 * 4 * len(inputs["input_ids"]) * model.config.num_output_words
+        check_memory(num_samples * size, f"`num_candidates` {num_samples:,} beside those of the beam search")
     rows = {name: tensor.repeat_interleave(num_samples, dim=0) for name, tensor in encoded.items()}
     names = {name: inputs[name].repeat_interleave(num_samples, dim=0) for name in ("copy_ids",) if name in inputs}
     processors = LogitsProcessorList([*(arguments.get("logits_processor") or ()), GumbelNoise(num_samples, seed)])

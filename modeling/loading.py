@@ -15,7 +15,7 @@ from typing import Any
 import torch
 import transformers
 from torch import nn
-from transformers.utils import cached_file, logging
+from transformers.utils import cached_file, find_adapter_config_file, is_peft_available, logging
 
 logger = logging.get_logger(__name__)
 
@@ -25,6 +25,8 @@ SUPPORTED_TRANSFORMERS = ("5.18.0", "6")
 # Settings of `generate` that memory is taken for.
 _COUNTS = ("num_beams", "num_return_sequences", "max_new_tokens", "max_length")
 _ROOT = Path("/")
+# Arguments of `from_pretrained` that say where files are.
+_DOWNLOAD = ("cache_dir", "force_download", "proxies", "token", "revision", "local_files_only", "subfolder")
 # Where a container's limit and use of memory stand, by version of control groups.
 _CONTROL_GROUPS = (
     ("sys/fs/cgroup", "memory.max", "memory.current"),
@@ -117,10 +119,29 @@ def check_shards(model: object, settings: Mapping[str, Any]) -> None:
         check_weight_files(*shards.values())
 
 
+def check_adapters(model: object, settings: Mapping[str, Any]) -> None:
+    """
+    Refuse adapters in place of a model: with PEFT, transformers would load the model that they name, whatever its
+    weights are.
+    """
+    path = Path(str(model))
+    if model is None or not is_peft_available() or path.is_file() or (path / "config.json").is_file():
+        return
+    found = find_adapter_config_file(str(model), **_download_settings(settings))
+    if found is not None:
+        raise ValueError(
+            f"{found} is of an adapter: load the model that it is for, and then the adapter with "
+            "`peft.PeftModel.from_pretrained`."
+        )
+
+
+def _download_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: settings[name] for name in _DOWNLOAD if settings.get(name) is not None}
+
+
 def _index_on_hub(model: str, settings: Mapping[str, Any]) -> Path | None:
     """The index that transformers would read, if the model has no weights in one file."""
-    known = ("cache_dir", "force_download", "proxies", "token", "revision", "local_files_only", "subfolder")
-    given = {name: settings[name] for name in known if settings.get(name) is not None}
+    given = _download_settings(settings)
     variant = f".{settings['variant']}" if settings.get("variant") else ""
     for name in (f"model{variant}.safetensors", f"model.safetensors.index{variant}.json"):
         try:

@@ -88,6 +88,7 @@ from .ending_ranker import EndingRanker, RankerOutput, ending_log_probabilities,
 from .fused_recurrence import can_fuse, fused_recurrence
 from .generation_arguments import check_arguments, for_ended_prompts, with_max_length
 from .loading import (
+    check_adapters,
     check_finite,
     check_generation_settings,
     check_missing_keys,
@@ -1449,6 +1450,7 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         if kwargs.get("use_safetensors") is False or kwargs.get("weights_only") is False:
             raise ValueError("`use_safetensors` and `weights_only` must be true: pickled weights are never read.")
         with error_context(pretrained_model_name_or_path):
+            check_adapters(pretrained_model_name_or_path, kwargs)
             check_shards(pretrained_model_name_or_path, kwargs)
             check_size_of_files(cls.config_class, pretrained_model_name_or_path, kwargs)
             settings = {**kwargs, "use_safetensors": True, "output_loading_info": True}

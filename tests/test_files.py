@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from concurrent_processes import run_together
 
-from hf_storyend.files import atomic_directory, exclusive_directory, scratch_directory
+from hf_storyend.files import atomic_directory, exclusive_directory, file_lock, scratch_directory
 
 
 def replace_often(target: Path, letter: str) -> None:
@@ -71,3 +71,14 @@ def test_what_stood_there_stays_if_nothing_new_can(tmp_path, monkeypatch):
         (folder / "mine").write_text("new")
     assert (target / "mine").read_text() == "old"
     assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_link_in_place_of_a_lock_is_refused(tmp_path, monkeypatch):
+    """Where others share the cache, it may lead to any file of the user's."""
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+    lock = Path(file_lock(tmp_path / "target").lock_file)
+    (tmp_path / "thesis.tex").write_text("years of work")
+    lock.symlink_to(tmp_path / "thesis.tex")
+    with pytest.raises(ValueError, match="is a link, which this program does not make"):
+        file_lock(tmp_path / "target")
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"

@@ -1,6 +1,7 @@
 """Manifests: what is verified, what is damage, and that a manifest names nothing outside its directory."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -78,6 +79,33 @@ def test_what_is_no_manifest(tmp_path, content):
         read_manifest(tmp_path)
     (found,) = verify(tmp_path)
     assert found.damage and found.kind is None
+
+
+def test_what_stands_in_place_of_a_file(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).write_text(name)
+    write_manifest(tmp_path, "model")
+    for name in ("a", "b"):
+        (tmp_path / name).unlink()
+    os.mkfifo(tmp_path / "a")
+    (tmp_path / "b").mkdir()
+    assert find_damage(tmp_path) == ["a is no file", "b is no file"]
+
+
+def test_all_runs_of_a_comparison(copied):
+    runs = copied / "compared" / "systems"
+    runs.mkdir(parents=True)
+    (copied / "run").rename(runs / "ie")
+    (runs / "hlstm").mkdir()
+    (runs / "ie" / "best" / "vocab.json").unlink()
+    found = verify(copied / "compared")
+    assert [Path(entry.path).relative_to(runs).as_posix() for entry in found] == [
+        "ie",
+        "ie/best",
+        "ie/checkpoint-2",
+        "ie/checkpoint-4",
+    ]
+    assert [entry.damage for entry in found if entry.damage] == [["vocab.json is missing"]]
 
 
 def test_an_interrupted_save_is_told(tmp_path):

@@ -112,7 +112,7 @@ def compare(options: ComparisonOptions, as_json: AsJson = False) -> None:
 
 def verify(options: VerifyOptions) -> None:
     """
-    Check that a model, checkpoint, training run or prepared data is what this program wrote: every file, by checksum.
+    Check that a model, checkpoint, run, comparison or prepared data is what was written: every file, by checksum.
 
     The exit code is 0 if all files are, and 1 if any is damaged or missing.
 

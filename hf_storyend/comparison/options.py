@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..options import check_at_least, check_finite_numbers, option
+from ..options import MAX_BOOTSTRAP_SAMPLES, check_at_least, check_at_most, check_finite_numbers, option
 from .rows import VARIANTS, Row, parse_rows
 
 _GROUP = "What is measured"
@@ -54,6 +54,7 @@ class ComparisonOptions:
         check_finite_numbers(self)
         check_at_least(self, 1, "num_beams")
         check_at_least(self, 0, "bootstrap_samples")
+        check_at_most(self, bootstrap_samples=MAX_BOOTSTRAP_SAMPLES)
         check_at_least(self, 1, "max_steps", "max_new_tokens", "max_stories", optional=True)
         if self.max_minutes is not None and not self.max_minutes > 0:
             raise ValueError(f"`max_minutes` must be above 0; got {self.max_minutes}.")

@@ -23,6 +23,7 @@ logger = logging.getLogger(__name__)
 
 # Copied as they are: numbers and pictures only.
 _COPIED = ("comparison.json", "comparison.md", "comparison.png", "curves.png")
+_CURVES = "curves.json"
 _PATHS = ("data_dir", "output_dir", "model_name_or_path")
 # Options that say where a run wrote and what it printed, not what it trained.
 _NOT_SHOWN = (
@@ -42,12 +43,13 @@ def publish_comparison(output_dir: str | Path, export_dir: str | Path, data_dir:
 
     Args:
         output_dir: Directory of the comparison.
-        export_dir: Directory to write to; files of the same names are replaced.
+        export_dir: Directory to write to; what an earlier export wrote there is replaced.
         data_dir: The prepared stories; none of their sentences is written.
 
     Raises:
-        ValueError: If there is a sentence of the corpus in what was written.
+        ValueError: If there is a sentence of the corpus in what was written, or somebody else's README.md there.
     """
+    check_export_dir(export_dir)
     source, target = Path(output_dir), Path(export_dir)
     comparison = read_json(source / "comparison.json")
     make_directory(target)
@@ -57,9 +59,18 @@ def publish_comparison(output_dir: str | Path, export_dir: str | Path, data_dir:
         if (source / name).is_file():
             shutil.copyfile(source / name, target / name)
     curves = {name: _curve(source / "systems" / name / LOG) for name in comparison["systems"]}
-    _write_json(curves, target / "curves.json")
+    _write_json(curves, target / _CURVES)
     atomic_write(target / "claims.md", render_claims(comparison))
     atomic_write(target / "README.md", _readme(comparison, withheld, len(corpus), _common_options(source, comparison)))
+
+
+def check_export_dir(directory: str | Path) -> None:
+    """Refuse a directory with a README.md that no export wrote."""
+    folder = Path(directory)
+    if os.path.lexists(folder / "README.md") and not (folder / _CURVES).is_file():
+        raise ValueError(
+            f"{folder} has a README.md that is not of such an export and would be replaced: name another `export_dir`."
+        )
 
 
 def _publish_row(source: Path, target: Path, name: str, corpus: Corpus) -> int:

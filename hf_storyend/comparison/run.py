@@ -34,7 +34,7 @@ from .estimate import RowProgress, estimate, relative_cost
 from .figures import draw_chart, draw_curves
 from .options import ComparisonOptions
 from .paired import compare_pairs
-from .publish import publish_comparison
+from .publish import check_export_dir, publish_comparison
 from .restore import restore_rows
 from .row_run import LOG, Measurements, RowRun, read_json, read_log
 from .table import PAPER_TABLE, markdown_table
@@ -77,6 +77,8 @@ def _check_before_training(options: ComparisonOptions) -> None:
         scipy_stats()
     if options.cloze is not None:
         load_story_cloze(options.cloze)
+    if options.export_dir is not None:
+        check_export_dir(options.export_dir)
 
 
 class _Comparison:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,8 +98,9 @@ def _tokenise_split(
     folder = Path(datasets.config.HF_DATASETS_CACHE) / "hf_storyend" / key / name
     folder.mkdir(parents=True, exist_ok=True)
     with file_lock(folder):
-        for file in folder.iterdir():
-            # A killed process leaves files of other names; a truncated one would be read as fewer stories.
+        # A killed process leaves files of temporary names; a truncated one would be read as fewer stories.
+        written = re.compile(rf"tmp\w+|{re.escape(name)}(_\d+_of_\d+)?\.arrow")
+        for file in (path for path in folder.iterdir() if written.fullmatch(path.name) and path.is_file()):
             if file.suffix != ".arrow" or not is_complete_arrow_file(file):
                 file.unlink()
         return stories.map(

@@ -6,7 +6,7 @@ import os
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from ..options import check_at_least, check_finite_numbers, option
+from ..options import MAX_PROCESSES, check_at_least, check_at_most, check_finite_numbers, option
 
 EMBEDDED = "embedded"
 KNOWLEDGE_ENCODERS = ("graph_attention", "contextual_attention")
@@ -88,6 +88,7 @@ class PrepareOptions:
         check_at_least(self, 1, "max_triples", "hidden_size", "num_layers")
         check_at_least(self, 1, "num_train", "num_proc", "embedding_size", optional=True)
         check_at_least(self, 5, "vocab_size")
+        check_at_most(self, num_proc=MAX_PROCESSES)
         _check_choice("policy", self.policy, POLICIES)
         _check_choice("knowledge", self.knowledge, (*KNOWLEDGE_ENCODERS, None))
         self._check_that_triples_exist()

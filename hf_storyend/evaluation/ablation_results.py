@@ -69,11 +69,9 @@ class Ablations:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Ablations:
         """Read what `to_dict` gave."""
-        subsets = [
-            AblationSubset(**{**subset, "rows": tuple(AblationRow(**row) for row in subset["rows"])})
-            for subset in content["subsets"]
-        ]
-        return cls(tuple(subsets), tuple(content["notes"]), content.get("user_triple_gain"))
+        gain = content.get("user_triple_gain")
+        subsets = tuple(map(_read_subset, content["subsets"]))
+        return cls(subsets, tuple(map(str, content["notes"])), None if gain is None else float(gain))
 
     def metrics(self) -> dict[str, float]:
         """Return the perplexity of the stories with rare words and the gain by own triples, as far as measured."""
@@ -96,6 +94,18 @@ class Ablations:
         tables = ["\n".join(_table(subset)) for subset in self.subsets]
         notes = ["\n".join(f"- {note}" for note in self.notes)] if self.notes else []
         return "\n\n".join([*tables, *notes])
+
+
+def _read_subset(content: Mapping[str, Any]) -> AblationSubset:
+    counts = {name: int(content[name]) for name in ("num_stories", "num_words", "num_tails")}
+    rows = tuple(AblationRow(**{name: _read(name, value) for name, value in row.items()}) for row in content["rows"])
+    return AblationSubset(**{**content, **counts, "name": str(content["name"]), "rows": rows})
+
+
+def _read(name: str, value: Any) -> Any:
+    if name == "name":
+        return str(value)
+    return None if value is None else float(value)
 
 
 def _table(subset: AblationSubset) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..options import DECODING_HELP, DecodingPreset, check_at_least, option
+from ..options import DECODING_HELP, MAX_BOOTSTRAP_SAMPLES, DecodingPreset, check_at_least, check_at_most, option
 
 _DATA_DIR = "Stories: whatever `storyend prepare --stories` reads, or a directory that it has written."
 _MAX_STORIES = "Use only the first N stories."
@@ -61,6 +61,7 @@ class EvaluationOptions:
         check_at_least(self, 1, "batch_size", "num_sampled_classes")
         check_at_least(self, 1, "max_stories", optional=True)
         check_at_least(self, 0, "num_relation_names", "num_seeds", "bootstrap_samples", "seed")
+        check_at_most(self, num_relation_names=100_000, num_seeds=1_000, bootstrap_samples=MAX_BOOTSTRAP_SAMPLES)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import json
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -93,7 +93,7 @@ def render_card(
         curve=curve,
         evaluation=_table({column.title: _measured({**cloze, **column.metrics}) for column in columns}),
         notes="\n".join(f"- {_plain(column.note)}" for column in columns if column.note),
-        ablations=Ablations.from_dict(ablations[-1]).to_markdown() if ablations else None,
+        ablations=_escaped(Ablations.from_dict(ablations[-1])).to_markdown() if ablations else None,
         gender_swap=_escaped_lines(GenderSwap.from_dict(swaps[-1]).to_markdown()) if swaps else None,
         hardware=_plain(f"{run.get('num_processes')} x {run.get('device')}") if run else _NOT_MEASURED,
         hours=_plain(facts.training_time()),
@@ -290,6 +290,19 @@ def _code(text: Any) -> str | None:
 
 def _one_line(text: str) -> str:
     return " ".join(printable(text).split())[:_MAX_CELL]
+
+
+def _escaped(ablations: Ablations) -> Ablations:
+    """Escape what is text in ablations, as `_plain` does."""
+    subsets = [
+        replace(
+            subset,
+            name=_plain(subset.name),
+            rows=tuple(replace(row, name=_plain(row.name)) for row in subset.rows),
+        )
+        for subset in ablations.subsets
+    ]
+    return replace(ablations, subsets=tuple(subsets), notes=tuple(map(_plain, ablations.notes)))
 
 
 def _escaped_lines(text: str) -> str:

@@ -24,7 +24,7 @@ from ..modeling import (
 )
 from .card import card_of
 from .errors import HubError, friendly_errors
-from .verify_code import code_files_of, compare_code
+from .verify_code import code_files_of, compare_code, is_outside
 
 _REQUIRED = ("config.json", "generation_config.json", "tokenizer_config.json")
 _WEIGHTS, _WEIGHTS_INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -311,10 +311,10 @@ def model_files(folder: Path) -> dict[str, Path]:
 
 def _check_inside(folder: Path, path: Path) -> None:
     """Refuse what lies elsewhere: whoever made the directory may have made links to anything."""
-    target, home = path.resolve(), folder.resolve()
-    is_cached = home.parent.name == "snapshots" and target.parent == home.parent.parent / "blobs"
-    if not target.is_relative_to(home) and not is_cached:
-        raise ValueError(f"{path} is a link to {target}, outside {folder}: put a copy of the file in its place.")
+    if is_outside(folder, path):
+        raise ValueError(
+            f"{path} is a link to {path.resolve()}, outside {folder}: put a copy of the file in its place."
+        )
 
 
 def _read_config(folder: Path) -> dict[str, Any]:

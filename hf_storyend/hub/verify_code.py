@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import HfApi
+from huggingface_hub import HfApi, RepoFile
 from transformers.dynamic_module_utils import get_relative_import_files
 
 from .. import modeling
@@ -27,6 +27,7 @@ _FOLLOWED = (
     *("model_type", "tokenizer_class", "processor_class", "chat_template"),
     *("auto_map", "custom_pipelines", "custom_generate", "kernel_config", "quantization_config"),
     *("configuration_files", "fast_tokenizer_files", "transformers_weights", "base_model_name_or_path"),
+    *("audio_tokenizer", "init_inputs", *IncrementalEncoderTokenizer.vocab_files_names),
 )
 # Files that the package never writes and that name a model to load, or code, in ways of their own.
 _FOREIGN_FILES = ("adapter_config.json",)
@@ -73,11 +74,13 @@ def check_code(model: str | Path, revision: str | None = None, api: HfApi | None
 
     Args:
         model: Model directory or Hub name.
-        revision: Branch, tag or commit of the repository.
+        revision: Branch, tag or commit of the repository; a directory has none.
         api: Client of the Hub; default: the one of HF_ENDPOINT.
     """
     commit = None
     if Path(model).is_dir():
+        if revision is not None:
+            raise ValueError(f"`revision` is for models on the Hub; `{model}` is a directory here.")
         folder = Path(model)
     else:
         folder, commit = _download_code(str(model), revision, api or HfApi())
@@ -165,8 +168,8 @@ def _named(file: str, setting: str) -> str:
 
 def _files_in(folder: Path) -> tuple[dict[str, Path], list[str]]:
     """
-    Return all files by their paths, as transformers would open them, and what can't be looked at: links to folders
-    elsewhere, which may be of any size, links to nothing, pipes.
+    Return all files by their paths, as transformers would open them, and what can't be looked at: links to code,
+    settings and folders elsewhere, which others may change or which may be of any size, links to nothing, pipes.
     """
     found: dict[str, Path] = {}
     unreadable: list[str] = []
@@ -179,11 +182,19 @@ def _files_in(folder: Path) -> tuple[dict[str, Path], list[str]]:
         folders[:] = [name for name in folders if name not in outside and paths[name] not in seen]
         for path in (Path(root, name) for name in names):
             name = path.relative_to(folder).as_posix()
-            if path.is_file():
+            is_followed = _is_code(name) or _is_settings(name)
+            if path.is_file() and not (is_followed and is_outside(folder, path)):
                 found[name] = path
             else:
                 unreadable.append(name)
     return found, unreadable
+
+
+def is_outside(folder: Path, path: Path) -> bool:
+    """Whether a path leads out of a model directory, and not into the cache of the Hub that it is part of."""
+    target, home = path.resolve(), folder.resolve()
+    is_cached = home.parent.name == "snapshots" and target.parent == home.parent.parent / "blobs"
+    return not target.is_relative_to(home) and not is_cached
 
 
 def _is_code(name: str) -> bool:
@@ -234,10 +245,12 @@ def _download_code(repo_id: str, revision: str | None, api: HfApi) -> tuple[Path
     with friendly_errors(api, repo_id):
         # Asked first: a download falls back on the cache, whatever that holds, if the Hub is out of reach.
         info = api.model_info(repo_id, revision=revision)
-        names = [file.rfilename for file in info.siblings or []]
-        wanted = [name for name in names if _is_code(name) or _is_settings(name)]
         if info.sha is None:
             raise HubError(f"{api.endpoint} does not say which commit of `{repo_id}` it has.")
+        # The tree, page by page: the files that `info` lists are not all of a large repository.
+        entries = api.list_repo_tree(repo_id, recursive=True, revision=info.sha)
+        names = [entry.path for entry in entries if isinstance(entry, RepoFile)]
+        wanted = [name for name in names if _is_code(name) or _is_settings(name)]
         paths = {name: Path(api.hf_hub_download(repo_id, name, revision=info.sha)) for name in wanted}
     if "config.json" not in paths:
         raise ValueError(f"`{repo_id}` is no model: it has no config.json.")

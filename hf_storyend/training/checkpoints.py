@@ -71,8 +71,13 @@ _FIXED_OPTIONS = (
     "max_eval_samples",
     "num_beams",
 )
-# What checkpoints of version 0.1 do not tell.
-_UNTOLD_BEFORE = ("max_eval_samples", "num_beams", "vocabulary", "knowledge", "validation stories")
+# Looked at when a checkpoint is resumed, and not part of the digest by which finished models are known.
+_OF_CHECKPOINTS_ONLY = ("training stories", "tokenizer", "model", "changeable")
+# What checkpoints of earlier versions do not tell.
+_UNTOLD_BEFORE = (
+    *("max_eval_samples", "num_beams", "vocabulary", "knowledge", "validation stories"),
+    *("training stories", "tokenizer", "model"),
+)
 # Options that a resumed run may change, with what that changes.
 _CHANGEABLE = {
     "max_steps": "the learning rate follows the new length",
@@ -261,7 +266,7 @@ def run_identity(
 
 def identity_digest(identity: dict[str, Any]) -> str:
     """Return a digest of what must be equal for one run to resume another's checkpoint."""
-    fixed = {name: value for name, value in identity.items() if name != "changeable"}
+    fixed = {name: value for name, value in identity.items() if name not in _OF_CHECKPOINTS_ONLY}
     return hashlib.sha256(json.dumps(fixed, sort_keys=True).encode()).hexdigest()
 
 
@@ -280,9 +285,10 @@ def check_identity(checkpoint: Path, saved: dict[str, Any], current: dict[str, A
         )
     untold = [name for name in _UNTOLD_BEFORE if name in current and name not in saved]
     different = [
-        f"`{name}` was {saved.get(name)!r}, is {value!r}"
+        f"`{name}` was {before!r}, is {now!r}"
         for name, value in current.items()
         if saved.get(name) != value and name not in untold and name != "changeable"
+        for before, now in [_different_parts(saved.get(name), value)]
     ]
     if different:
         raise ValueError(
@@ -290,6 +296,15 @@ def check_identity(checkpoint: Path, saved: dict[str, Any], current: dict[str, A
             "Use the same options, or another `--output_dir`."
         )
     return _changes(checkpoint, saved.get("changeable") or {}, current.get("changeable") or {}, untold)
+
+
+def _different_parts(saved: Any, current: Any) -> tuple[Any, Any]:
+    """Return two values; of two dictionaries, what is not the same in both."""
+    if not (isinstance(saved, dict) and isinstance(current, dict)):
+        return saved, current
+    names = [name for name in {**saved, **current} if saved.get(name) != current.get(name)]
+    first, second = ({name: values[name] for name in names if name in values} for values in (saved, current))
+    return first, second
 
 
 def _changes(checkpoint: Path, saved: dict[str, Any], current: dict[str, Any], untold: list[str]) -> list[str]:

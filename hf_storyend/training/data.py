@@ -88,14 +88,20 @@ class TrainingData:
         return {"fingerprint": self.tokenised["train"]._fingerprint, "num_stories": len(self.tokenised["train"])}
 
     def digests(self) -> dict[str, str]:
-        """Return digests of what a model's weights and its evaluations depend on, beside the training stories."""
+        """Return digests of what a model's weights and its evaluations depend on."""
         names = IncrementalEncoderTokenizer.vocab_files_names
-        folders = [self.directory / name / "validation" for name in ("stories", "tokenised")]
+        settings = f"{self.tokenizer.do_lower_case} {self.tokenizer.split_contractions}"
         return {
             "vocabulary": _digest_of_files(self.directory / names["vocab_file"]),
             "knowledge": _digest_of_files(self.directory / names["knowledge_file"]),
-            "validation stories": _digest_of_files(*(path for folder in folders for path in folder.glob("*.arrow"))),
+            "tokenizer": f"{settings} {_digest_of_files(self.directory / names['word_forms_file'])}",
+            "training stories": self._digest_of_stories("tokenised/train"),
+            "validation stories": self._digest_of_stories("stories/validation", "tokenised/validation"),
         }
+
+    def _digest_of_stories(self, *folders: str) -> str:
+        # Beside them, `datasets` may put files of its own.
+        return _digest_of_files(*(path for name in folders for path in (self.directory / name).glob("data-*.arrow")))
 
 
 def load_training_data(options: TrainingOptions) -> TrainingData:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from inspect import get_annotations
 from typing import Any
 
 import torch
@@ -26,6 +27,8 @@ _CHOSEN = (
     "encoder_loss_sampling_ratio",
     "num_sampled_classes",
 )
+# Settings that say nothing of what weights mean.
+_MEANINGLESS = ("library_versions", "initializer_range", "recurrence_implementation", "use_cache")
 # Weights with one row per token or relation: rows are matched by name, so that vocabularies may differ.
 _TOKEN_WEIGHTS = ("encoder.embed_tokens.weight", "lm_head.weight", "lm_head.bias")
 _RELATION_WEIGHTS = (
@@ -55,6 +58,12 @@ def build_model(options: TrainingOptions, data: TrainingData) -> IncrementalEnco
     if trained is not None:
         _log_partial_load(options, *load_partial_weights(model, data.tokenizer, *trained))
     return model
+
+
+def model_settings(config: IncrementalEncoderConfig) -> dict[str, Any]:
+    """Return the settings of a configuration by which the same weights mean the same."""
+    own = get_annotations(IncrementalEncoderConfig)
+    return {name: getattr(config, name) for name in own if name not in _MEANINGLESS}
 
 
 def token_counts(stories: Dataset, config: IncrementalEncoderConfig) -> torch.Tensor:

@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ..options import REQUIRED, check_at_least, check_finite_numbers, option
+from ..options import MAX_PROCESSES, REQUIRED, check_at_least, check_at_most, check_finite_numbers, option
 from ..systems import find_system
 
 LOWER_IS_BETTER = ("perplexity", "sampled_perplexity", "repetition", "context_copies", "training_overlap")
@@ -132,6 +132,7 @@ class TrainingOptions:
         check_at_least(self, 1, *_COUNTS)
         check_at_least(self, 1, *_OPTIONAL_COUNTS, optional=True)
         check_at_least(self, 0, "dataloader_num_workers", "num_sample_endings")
+        check_at_most(self, dataloader_num_workers=MAX_PROCESSES)
         self._check_length()
         self._check_recipe()
         if self.torch_compile_mode != "default" and not self.torch_compile:
@@ -183,7 +184,7 @@ class VerifyOptions:
 
     directory: str = option(
         REQUIRED,
-        "Training run, model, `best`, checkpoint or prepared data of this program.",
+        "Training run, model, `best`, checkpoint, comparison or prepared data of this program.",
         positional=True,
     )
     json: bool = option(False, "Print JSON.")

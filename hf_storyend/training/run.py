@@ -52,7 +52,7 @@ from .distributed import (
     unsharded,
     write_on_main_process,
 )
-from .initial_model import build_model
+from .initial_model import build_model, model_settings
 from .options import TrainingOptions
 from .outputs import describe_run, problem_with_best_model, without_progress_bars, write_best_model, write_results
 from .progress import Progress, TrainingLog, peak_memory_mb
@@ -130,7 +130,10 @@ class TrainingRun:
         self.state = RunState()
         self.lock = RunLock(self.directory)
         self.log = TrainingLog(self.directory, writes=self.accelerator.is_main_process)
-        self.identity = run_identity(options, self.accelerator, self.data.identity(), self.data.digests())
+        self.identity = {
+            **run_identity(options, self.accelerator, self.data.identity(), self.data.digests()),
+            "model": model_settings(model.config),
+        }
         self.signals = StopSignals()
         self._clock = clock
         self._last_time = clock()

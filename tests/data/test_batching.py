@@ -45,6 +45,18 @@ def test_tokenised_stories_are_cached(stories, tokenizer, monkeypatch):
     assert tokenise_stories(changed, tokenizer)["train"][0]["labels"][0] == len(tokenizer) - 1
 
 
+def test_files_of_others_in_the_cache_stay(stories, tokenizer, tmp_path):
+    """Whoever shares the cache may have put a link to another directory there."""
+    tokenise_stories(stories, tokenizer)
+    (folder,) = {path.parent for path in (tmp_path / "cache").rglob("train.arrow")}
+    others = [folder / "thesis.tex", folder / "thesis.arrow"]
+    for path in (*others, folder / "tmp0a1b2c3d"):
+        path.write_text("years of work")
+    tokenise_stories(stories, tokenizer)
+    assert all(path.read_text() == "years of work" for path in others)
+    assert not (folder / "tmp0a1b2c3d").exists()
+
+
 def test_tokenising_in_several_processes_gives_the_same(stories, tokenizer, tmp_path, monkeypatch):
     alone = tokenise_stories(stories, tokenizer)
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "another cache")

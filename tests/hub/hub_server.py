@@ -77,6 +77,7 @@ class Hub:
         self.collections: dict[str, dict[str, Any]] = {}
         self.requests: list[str] = []
         self.failures: list[Failure] = []
+        self.max_siblings: int | None = None
         self.url = ""
         self.lock = threading.Lock()
 
@@ -201,7 +202,7 @@ class Handler(BaseHTTPRequestHandler):
     def info(self, repo: str, revision: str = "main") -> Any:
         found = self.hub.find(repo, self.user)
         sha = self.hub.find_commit(found, revision)
-        siblings = [{"rfilename": path} for path in found.commits[sha]]
+        siblings = [{"rfilename": path} for path in found.commits[sha]][: self.hub.max_siblings]
         return {
             "id": repo,
             "modelId": repo,

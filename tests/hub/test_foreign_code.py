@@ -88,6 +88,19 @@ def code_behind_a_link(folder: Path) -> str:
     return "linked"
 
 
+def code_that_is_a_link(folder: Path) -> str:
+    """Whoever may write the file it leads to decides later what is run."""
+    (folder / "losses.py").rename(folder.parent / "losses.py")
+    (folder / "losses.py").symlink_to(folder.parent / "losses.py")
+    return "losses.py"
+
+
+def settings_that_are_a_link(folder: Path) -> str:
+    (folder / "config.json").rename(folder.parent / "config.json")
+    (folder / "config.json").symlink_to(folder.parent / "config.json")
+    return "config.json"
+
+
 def everything_behind_a_link(folder: Path) -> str:
     (folder / "linked").symlink_to("/")
     return "linked"
@@ -161,6 +174,18 @@ def template_in_a_setting(folder: Path) -> str:
     return "tokenizer_config.json: `chat_template`"
 
 
+def knowledge_from_elsewhere(folder: Path) -> str:
+    """Earlier versions of transformers read the file of that name, wherever it is."""
+    edit(folder / "tokenizer_config.json", knowledge_file=str(folder.parent / "secret.json"))
+    return "tokenizer_config.json: `knowledge_file`"
+
+
+def tokenizer_of_sound(folder: Path) -> str:
+    sound = {"audio_tokenizer_class": "DacModel", "audio_tokenizer_name_or_path": "ann/other"}
+    (folder / "processor_config.json").write_text(json.dumps({"audio_tokenizer": sound}))
+    return "processor_config.json: `audio_tokenizer`"
+
+
 def processor(folder: Path) -> str:
     (folder / "processor_config.json").write_text(json.dumps({"auto_map": {"AutoProcessor": "ann/other--a.B"}}))
     return "processor_config.json: `auto_map`"
@@ -199,12 +224,21 @@ ATTACKS = [
     adapter_in_capital_letters,
     template_in_a_file,
     template_in_a_setting,
+    knowledge_from_elsewhere,
+    tokenizer_of_sound,
     processor,
     unicode_names,
     compiled_code,
 ]
 # The Hub has none of these.
-LOCAL_ATTACKS = [code_behind_a_link, everything_behind_a_link, link_to_nothing_yet, pipe]
+LOCAL_ATTACKS = [
+    code_behind_a_link,
+    code_that_is_a_link,
+    settings_that_are_a_link,
+    everything_behind_a_link,
+    link_to_nothing_yet,
+    pipe,
+]
 
 
 @pytest.mark.parametrize("attack", ATTACKS + LOCAL_ATTACKS, ids=lambda attack: attack.__name__)
@@ -255,6 +289,21 @@ def test_the_revision_is_that_of_the_comparison(hub, api, folder):
     second = repo.commit("main", {**repo.commits[first], "mine.py": Blob(FOREIGN.encode())})
     assert check_code(REPO, api=api).revision == second and check_code(REPO, api=api).foreign == ["mine.py"]
     assert check_code(REPO, first, api=api).is_identical
+
+
+def test_code_that_the_hub_does_not_list_at_once(hub, api, folder):
+    """Of a repository with many files, `model_info` lists some: the Hub cuts the list short."""
+    first = push(folder, REPO, api=api).commit_url.rsplit("/", 1)[1]
+    repo = hub.repos[REPO]
+    repo.commit("main", {**repo.commits[first], "zoo.py": Blob(FOREIGN.encode())})
+    hub.max_siblings = len(repo.commits[first])
+    assert "zoo.py" not in [file.rfilename for file in api.model_info(REPO).siblings]
+    assert check_code(REPO, api=api).foreign == ["zoo.py"]
+
+
+def test_a_directory_has_no_revision(folder):
+    with pytest.raises(ValueError, match="`revision` is for models on the Hub"):
+        check_code(folder, "v1.0")
 
 
 def test_a_cache_is_no_answer(hub, api, folder):

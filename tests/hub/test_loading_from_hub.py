@@ -86,18 +86,37 @@ def test_push_to_hub_of_model_and_tokenizer(hub, folder, tmp_path):
     assert all(files[name] == path.read_bytes() for name, path in installed_code().items())
 
 
-@pytest.mark.parametrize("subfolder", ["", "best"])
-def test_an_index_of_pickled_files_is_refused(hub, api, model, tmp_path, monkeypatch, subfolder):
-    """Before the files that it names are downloaded."""
+@pytest.fixture
+def files_of_pickled_model(hub, model, tmp_path, monkeypatch) -> dict[str, Blob]:
+    """A model whose index names a pickled file; transformers asks the Hub of the tests."""
     monkeypatch.setattr(constants, "ENDPOINT", hub.url)
     monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", hub.url + "/{repo_id}/resolve/{revision}/{filename}")
     model.save_pretrained(tmp_path)
     index = {"metadata": {"total_size": 1}, "weight_map": dict.fromkeys(model.state_dict(), "shard.bin")}
-    files = {
+    return {
         "config.json": Blob((tmp_path / "config.json").read_bytes()),
         "model.safetensors.index.json": Blob(json.dumps(index).encode()),
         "shard.bin": Blob(b"pickled"),
     }
+
+
+def test_an_adapter_that_leads_to_pickled_files_is_refused(hub, api, files_of_pickled_model, monkeypatch):
+    """With PEFT, transformers loads the model that an adapter on the Hub is for."""
+    for module in ("hf_storyend.modeling.loading", "transformers.integrations.peft"):
+        monkeypatch.setattr(f"{module}.is_peft_available", lambda: True)
+    adapter = Blob(json.dumps({"base_model_name_or_path": "me/other"}).encode())
+    for name, files in {"me/other": files_of_pickled_model, REPO: {"adapter_config.json": adapter}}.items():
+        api.create_repo(name)
+        hub.repos[name].commit("main", {"config.json": files_of_pickled_model["config.json"], **files})
+    with pytest.raises(ValueError, match=r"adapter_config\.json is of an adapter: load the model that it is for"):
+        IncrementalEncoderForEndingGeneration.from_pretrained(REPO)
+    assert hub.count(r"adapter_config\.json") and not hub.count(r"shard\.bin")
+
+
+@pytest.mark.parametrize("subfolder", ["", "best"])
+def test_an_index_of_pickled_files_is_refused(hub, api, files_of_pickled_model, subfolder):
+    """Before the files that it names are downloaded."""
+    files = files_of_pickled_model
     api.create_repo(REPO)
     hub.repos[REPO].commit("main", {str(Path(subfolder) / name): blob for name, blob in files.items()})
     with pytest.raises(ValueError, match="pickled weights are never read"):

@@ -59,12 +59,15 @@ TESTS = (
     "test_tokenizer",
 )
 TESTS_OF_FILES = {
+    "candidates.py": ("modeling/test_ending_ranker.py", "robustness/test_bounds.py"),
     "configuration_incremental_encoder.py": ("modeling/test_configuration.py",),
+    "endings.py": ("hub/test_pipeline.py", "modeling/test_ending_ranker.py"),
     "evidence.py": ("hub/test_pipeline.py", "explanation/test_explain_story.py", "explanation/test_effects.py"),
     "knowledge_table.py": ("modeling/test_knowledge_table.py", "modeling/test_tokenizer.py"),
     "loading.py": (
         "modeling/test_loading.py",
         "robustness/test_bounds.py",
+        "robustness/test_incomplete_models.py",
         "robustness/test_corrupted_files.py",
         "hub/test_code_versions.py",
     ),
@@ -78,6 +81,7 @@ TESTS_OF_FILES = {
         "modeling/test_copying.py",
         "modeling/test_tail_pointer.py",
     ),
+    "tokenizer_keywords.py": ("modeling/test_generic_tokenizer.py", "modeling/test_tokenizer.py"),
 }
 # No model is computed by these files, or by tests of their own: the other tests could notice nothing more.
 TEXT_FILES = (

@@ -11,21 +11,25 @@ from typing import get_type_hints
 import pytest
 import torch
 from safetensors.torch import save_file
+from small_model import small_model
 
 import hf_storyend
 from hf_storyend import IncrementalEncoderConfig, IncrementalEncoderForEndingGeneration, IncrementalEncoderTokenizer
 from hf_storyend.annotation import options as annotation_options
 from hf_storyend.cli.write import GenerateOptions, RankOptions
+from hf_storyend.comparison.options import ComparisonOptions
 from hf_storyend.data import options as data_options
 from hf_storyend.data.embeddings import load_word_vectors
 from hf_storyend.demo import options as demo_options
 from hf_storyend.evaluation import options as evaluation_options
+from hf_storyend.evaluation.notes import EvaluationNote
 from hf_storyend.explanation import ExplainOptions
 from hf_storyend.explanation import options as explanation_options
 from hf_storyend.hub import options as hub_options
 from hf_storyend.hub.card import render_card
 from hf_storyend.knowledge.conceptnet import read_edges
 from hf_storyend.modeling import loading
+from hf_storyend.modeling.candidates import choose_endings
 from hf_storyend.modeling.text_processing import join_words
 from hf_storyend.options import REQUIRED
 from hf_storyend.story_text import check_story_size
@@ -104,6 +108,15 @@ def test_endings_of_a_story_that_the_memory_can_not_hold(model, tokenizer, alloc
     inputs = tokenizer([STORY], return_tensors="pt")
     with pytest.raises(ValueError, match="`num_return_sequences` 1,000,000.* for 1 stories would need"):
         model.generate(**inputs, do_sample=True, num_return_sequences=1_000_000)
+
+
+def test_candidates_that_the_memory_can_not_hold(tokenizer, allocations):
+    sizes = {"ranker_size": 8, "ranker_embedding_size": 6, "num_ranker_layers": 1, "num_ranker_heads": 2}
+    model = small_model("ie-copy", tokenizer, **sizes)
+    inputs = tokenizer([STORY], return_tensors="pt")
+    with pytest.raises(ValueError, match="`num_candidates` 9,999,999 beside those of the beam search would need"):
+        choose_endings(model, inputs, 10_000_000)
+    assert len(choose_endings(model, inputs, 3, max_new_tokens=2)[0]) == 1
 
 
 @pytest.mark.parametrize("name", ["max_new_tokens", "max_length"])
@@ -253,6 +266,24 @@ def test_numbers_that_are_none(cls, name, value):
         cls(**{**needed, **extra, name: value})
 
 
+@pytest.mark.parametrize(
+    ("cls", "name", "largest"),
+    [
+        (evaluation_options.EvaluateOptions, "bootstrap_samples", 100_000),
+        (evaluation_options.EvaluateOptions, "num_seeds", 1_000),
+        (evaluation_options.EvaluateOptions, "num_relation_names", 100_000),
+        (evaluation_options.ScoreOptions, "bootstrap_samples", 100_000),
+        (ComparisonOptions, "bootstrap_samples", 100_000),
+        (training_options.TrainingOptions, "dataloader_num_workers", 1_000),
+        (data_options.PrepareOptions, "num_proc", 1_000),
+    ],
+)
+def test_counts_that_fill_the_memory(cls, name, largest):
+    cls(**{name: largest})
+    with pytest.raises(ValueError, match=f"`{name}` must be at most {largest:,}; got {largest + 1:,}"):
+        cls(**{name: largest + 1})
+
+
 def _is_required(cls: type, name: str) -> bool:
     (field,) = [field for field in dataclasses.fields(cls) if field.name == name]
     return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
@@ -282,6 +313,30 @@ def test_strings_from_metrics_are_plain_text_in_a_card():
         assert dangerous not in text, dangerous
     plain = render_card("ie", {**run, **dict.fromkeys(("data", "precision", "updates", "device", "minutes"), "x")})
     assert card.count("\n") == plain.count("\n"), "No string starts a line of its own."
+
+
+def test_strings_from_evaluations_are_plain_text_in_a_card():
+    row = {"name": EVIL, "perplexity": 2.0, "change": None, "tail_perplexity": None, "tail_change": None}
+    subset = {"name": EVIL, "num_stories": 3, "num_words": 3, "num_tails": 0, "rows": [row]}
+    swap = {
+        "num_stories": 1,
+        "num_changed": 1,
+        "examples": [[EVIL] * 3],
+        "gains": {EVIL: 1.0},
+        "he_shares": {EVIL: 0.5},
+    }
+    content = {
+        **{"dataset_id": EVIL, "split": EVIL, "index": "", "metrics": {"bleu_1": 0.1}, "decoding": EVIL, "date": EVIL},
+        **{"num_stories": 1, "gender_swap": swap, "ablations": {"subsets": [subset], "notes": [EVIL]}},
+    }
+    card = render_card("ie", None, None, [EvaluationNote.from_dict(content)])
+    text = re.sub("`[^`\n]*`", "", card.split("---\n", 2)[2])
+    assert text.count("e.vil") >= 8
+    for dangerous in ("[click](", "![p]", "<img", "\n# Title", "\x1b", "x` |"):
+        assert dangerous not in text, dangerous
+    for wrong in ({**subset, "num_stories": EVIL}, {**subset, "rows": [{**row, "perplexity": EVIL}]}):
+        with pytest.raises(ValueError, match="invalid literal|could not convert"):
+            EvaluationNote.from_dict({**content, "ablations": {"subsets": [wrong], "notes": []}})
 
 
 def test_a_metric_that_is_no_number_is_refused():

@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 from training_runs import small_options
 
+from hf_storyend.comparison import compare, publish_comparison
+from hf_storyend.comparison.options import ComparisonOptions
+from hf_storyend.comparison.publish import check_export_dir
 from hf_storyend.data import PrepareOptions, prepare
 from hf_storyend.evaluation.results import Evaluation, save_evaluation
 from hf_storyend.export import ExportOptions, export
@@ -129,6 +132,22 @@ def test_an_evaluation_follows_no_link_to_a_folder(tmp_path):
     with pytest.raises(ValueError, match=r"\.eval_results is a link: nothing is written to where it leads"):
         save_evaluation(Evaluation({"bleu_1": 0.5}), tmp_path / "model", name="x", dataset_id="ann/stories")
     assert [path.name for path in (tmp_path / "home").iterdir()] == ["work"]
+
+
+def test_the_export_of_a_comparison_replaces_no_other_readme(tmp_path, monkeypatch):
+    """It says so before anything is trained."""
+    monkeypatch.setattr("hf_storyend.comparison.run._Comparison", lambda *arguments: pytest.fail("It goes on."))
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "README.md").write_text("years of work")
+    options = ComparisonOptions(output_dir=str(tmp_path / "compared"), export_dir=str(tmp_path / "thesis"))
+    with pytest.raises(ValueError, match=r"has a README\.md that is not of such an export and would be replaced"):
+        compare(options)
+    with pytest.raises(ValueError, match="name another `export_dir`"):
+        publish_comparison(tmp_path / "compared", tmp_path / "thesis", tmp_path / "data")
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis"]
+    assert (tmp_path / "thesis" / "README.md").read_text() == "years of work"
+    (tmp_path / "thesis" / "curves.json").touch()
+    check_export_dir(tmp_path / "thesis")
 
 
 def test_an_export_replaces_no_other_model(tmp_path, monkeypatch):

@@ -85,3 +85,18 @@ def test_a_pickled_file_by_its_name(model, tmp_path, opened):
     with pytest.raises(ValueError, match="pickled weights are never read"):
         IncrementalEncoderForEndingGeneration.from_pretrained(tmp_path / "weights.bin", config=model.config)
     assert not opened
+
+
+def test_an_adapter_in_place_of_a_model(model, tmp_path, opened, monkeypatch):
+    """With PEFT, transformers loads the model that it names."""
+    for module in ("hf_storyend.modeling.loading", "transformers.integrations.peft"):
+        monkeypatch.setattr(f"{module}.is_peft_available", lambda: True)
+    model.save_pretrained(tmp_path / "model")
+    write_index(tmp_path / "model", tmp_path / "trace")
+    (tmp_path / "adapter").mkdir()
+    (tmp_path / "adapter" / "adapter_config.json").write_text(
+        json.dumps({"base_model_name_or_path": str(tmp_path / "model")})
+    )
+    with pytest.raises(ValueError, match=r"adapter_config\.json is of an adapter"):
+        IncrementalEncoderForEndingGeneration.from_pretrained(tmp_path / "adapter")
+    assert not opened

@@ -1,11 +1,14 @@
 """Control characters in stories, vocabularies, endings and errors reach no terminal: they are shown."""
 
 import ast
+import io
 import json
 import logging
 import re
 import subprocess
 import sys
+import threading
+import traceback
 import warnings
 from pathlib import Path
 
@@ -106,6 +109,25 @@ def test_tracebacks_in_logs_and_warnings(capsys):
     err = capsys.readouterr().err
     assert f"RuntimeError: {SHOWN}" in err and not DANGEROUS.search(err)
     assert f"UserWarning: {SHOWN}" in warned and not DANGEROUS.search(warned)
+
+
+def test_tracebacks_that_libraries_print(capsys):
+    """As Gradio does of requests that fail, and Python of threads."""
+    with printable_logs():
+        try:
+            raise RuntimeError(EVIL)
+        except RuntimeError as error:
+            traceback.print_exc()
+            traceback.print_exception(error)
+        thread = threading.Thread(target=lambda: int(EVIL), name=EVIL)
+        thread.start()
+        thread.join()
+    err = capsys.readouterr().err
+    assert err.count(f"RuntimeError: {SHOWN}") == 2 and "ValueError: invalid literal" in err
+    assert not DANGEROUS.search(err)
+    with io.StringIO() as file:
+        traceback.print_exception(RuntimeError(EVIL), file=file)
+        assert EVIL in file.getvalue(), "Python is left as it was."
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,41 @@ def test_other_validation_stories(begun, name):
         resume(begun)
 
 
+def test_other_training_stories_under_the_same_fingerprint(begun):
+    """The fingerprint is a word in a file beside the stories, which stays when the stories are replaced."""
+    folder = begun / "data" / "tokenised" / "train"
+    load_from_disk(folder).select(range(45, -1, -1)).save_to_disk(begun / "other")
+    (begun / "other" / "data-00000-of-00001.arrow").replace(folder / "data-00000-of-00001.arrow")
+    with pytest.raises(ValueError, match="belongs to another run: `training stories` was"):
+        resume(begun)
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "said"),
+    [
+        ("config.json", {"attend_empty_graphs": False}, "`model` was {'attend_empty_graphs': True}, is"),
+        ("config.json", {"max_triples": 1}, "`model` was {'max_triples': 10}, is {'max_triples': 1}"),
+        ("config.json", {"max_ending_length": 3}, "`model` was {'max_ending_length'"),
+        ("tokenizer_config.json", {"do_lower_case": False}, "`tokenizer` was"),
+        ("word_forms.json", {"in": "IN"}, "`tokenizer` was"),
+    ],
+)
+def test_other_settings_of_the_prepared_model(begun, file, change, said):
+    """None of them changes a shape."""
+    path = begun / "data" / file
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(ValueError, match=f"belongs to another run: {said}"):
+        resume(begun)
+
+
+def test_files_that_datasets_leaves_beside_the_stories_are_no_other_stories(begun, caplog):
+    for name in ("stories/validation", "tokenised/validation", "tokenised/train"):
+        folder = begun / "data" / name
+        shutil.copy(folder / "data-00000-of-00001.arrow", folder / "cache-0a1b2c3d.arrow")
+    resume(begun)
+    assert not caplog.records
+
+
 @pytest.mark.parametrize("change", [{"max_eval_samples": 5}, {"num_beams": 2}])
 def test_other_evaluations(begun, change):
     """The best value so far would be compared with values of another kind."""
@@ -103,6 +138,8 @@ def test_another_number_of_processes_is_said_aloud(begun, caplog):
 def test_a_checkpoint_of_version_0_1_says_what_it_does_not_tell(begun, caplog):
     def forget(identity: dict) -> None:
         for name in ("changeable", "knowledge", "vocabulary", "validation stories", "num_beams", "max_eval_samples"):
+            del identity[name]
+        for name in ("training stories", "tokenizer", "model"):
             del identity[name]
 
     edit_identity(begun, forget)
