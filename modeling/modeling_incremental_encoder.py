@@ -1444,7 +1444,7 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
     def from_pretrained(cls, pretrained_model_name_or_path, *args, **kwargs):
         """
         [`~transformers.PreTrainedModel.from_pretrained`], for weights in safetensors only: pickled ones, which can run
-        code, are never read. Weights that are missing or not finite are refused.
+        code, are never read. Weights that a file lacks, or that are not finite, are refused.
         """
         if kwargs.get("use_safetensors") is False or kwargs.get("weights_only") is False:
             raise ValueError("`use_safetensors` and `weights_only` must be true: pickled weights are never read.")
@@ -1453,7 +1453,8 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
             check_size_of_files(cls.config_class, pretrained_model_name_or_path, kwargs)
             settings = {**kwargs, "use_safetensors": True, "output_loading_info": True}
             model, information = super().from_pretrained(pretrained_model_name_or_path, *args, **settings)
-            check_missing_keys(information, kwargs)
+            if pretrained_model_name_or_path is not None:
+                check_missing_keys(information, kwargs)
             check_finite(model)
         return (model, information) if kwargs.get("output_loading_info") else model
 

@@ -181,6 +181,26 @@ def holds_stories(features: Mapping[str, Any]) -> bool:
     return depth + getattr(rows, "ndim", 0) == 3
 
 
+def holds_one_story(features: Mapping[str, Any]) -> bool:
+    """Whether these are the features of a single story, [sentence][word], by those that flat sequences lack."""
+    return not holds_stories(features) and not features.keys().isdisjoint({"copy_ids", "triple_ids"})
+
+
+def as_text_rows(ids: Any) -> Any:
+    """Ids to print as lists of numbers; the sentences of a story, [story][sentence][word], follow one another."""
+    rows = ids.tolist() if hasattr(ids, "tolist") else ids
+    if isinstance(rows, int):
+        return rows
+    rows = [row.tolist() if hasattr(row, "tolist") else row for row in rows]
+    return [_joined(row) if isinstance(row, list) else row for row in rows]
+
+
+def _joined(sentences: list) -> list:
+    if not sentences or not isinstance(sentences[0], list):
+        return sentences
+    return [word for sentence in sentences for word in sentence]
+
+
 def _real(items: list, mask: list[int]) -> list:
     return [item for item, is_real in zip(items, mask, strict=True) if is_real]
 
