@@ -115,6 +115,7 @@ from .story_inputs import (
     decoder_step_mask,
     output_columns,
     prepare_story_inputs,
+    refuse_unknown,
 )
 from .tail_pointer import TailMemory, TailPointer, WordSources, boost_forms, form_scores, split_probabilities
 from .tensor_utils import PackedTokens, distinct_triples, is_eager_mode, masked_softmax, upcast, weighted_sum
@@ -1016,6 +1017,7 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
         num_items_in_batch: torch.Tensor | int | None = None,
+        **kwargs: None,
     ) -> EndingGenerationOutput | tuple:
         r"""
         Args:
@@ -1050,7 +1052,9 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
                 What the sums of losses are divided by, if not by this batch's number of ending words. In training
                 without `labels` it says that the caller computes the loss, as `Trainer` does to smooth labels: then
                 the logits are such that every word bears its share of the encoder loss.
+            kwargs: Arguments of other models, such as `inputs_embeds`, only as None: PEFT hands them on so.
         """
+        refuse_unknown(kwargs)
         output_attentions = _given(output_attentions, self.config.output_attentions)
         output_hidden_states = _given(output_hidden_states, self.config.output_hidden_states)
         return_dict = _given(return_dict, self.config.return_dict)

@@ -178,6 +178,15 @@ def test_compiled_training_has_the_same_gradients():
         torch.testing.assert_close(compiled[key], weight.grad, rtol=1e-3, atol=1e-5, msg=key)
 
 
+def test_arguments_of_other_models_may_be_none():
+    """PEFT hands them on by name, for the task `SEQ_2_SEQ_LM`."""
+    model, batch = tiny_model(), as_tensors(random_stories(1))
+    expected = model(**batch).loss
+    assert torch.equal(model(**batch, inputs_embeds=None, decoder_inputs_embeds=None).loss, expected)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'inputs_embeds'"):
+        model(**batch, inputs_embeds=torch.zeros(1))
+
+
 # Generation.
 
 GENERATING = {
