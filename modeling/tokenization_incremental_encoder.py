@@ -682,7 +682,8 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         Sentences as a person would print them. With a lower-case vocabulary, names get the case they have in
         `context` (the story, or a story for each row), else the case they usually have in the training stories.
         Words out of the vocabulary whose ids do not spell them are those of `context`; without it they are printed as
-        unknown. Stories are printed as one text. `clean_up_tokenization_spaces` changes nothing: words are joined as a person would.
+        unknown. The sentences of a story are printed as one text. `clean_up_tokenization_spaces` changes nothing:
+        words are joined as a person would.
         """
         kwargs.pop("clean_up_tokenization_spaces", None)
         check_keywords(kwargs, DECODE_KEYWORDS)
