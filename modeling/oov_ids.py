@@ -19,7 +19,6 @@ unknown. Code 0 stands for a word without a name: the slot alone.
 from __future__ import annotations
 
 import hashlib
-import string
 import threading
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,7 +32,8 @@ _BASE = len(_LETTERS) + 1
 _DIGITS = {letter: digit for digit, letter in enumerate(_LETTERS, start=1)}
 _CASES = (str.lower, str.capitalize, str.upper)
 # Of words as they are written, decomposed: the marks are grave, acute, circumflex, tilde, diaeresis, cedilla.
-_CHARACTERS = string.ascii_letters + string.digits + "'-.$:," + "\u0300\u0301\u0302\u0303\u0308\u0327"
+_ALPHABET = _LETTERS[:26]
+_CHARACTERS = _ALPHABET + _ALPHABET.upper() + "0123456789'-.$:," + "\u0300\u0301\u0302\u0303\u0308\u0327"
 _CHARACTER_BASE = len(_CHARACTERS) + 1
 _CHARACTER_DIGITS = {character: digit for digit, character in enumerate(_CHARACTERS, start=1)}
 # Codes of each kind have this many bits together with the slot. The kinds follow one another: letters of one case,
