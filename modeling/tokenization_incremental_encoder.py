@@ -154,7 +154,7 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         """[`~transformers.PreTrainedTokenizer.from_pretrained`], whose errors name the model."""
         for name in kwargs:
             # Not the model's fault: refused as every tokenizer does.
-            if callable(getattr(cls, name, None)):
+            if any(callable(vars(base).get(name)) for base in cls.__mro__):
                 raise AttributeError(f"{name} conflicts with the method {name} in {cls.__name__}")
         with error_context(pretrained_model_name_or_path):
             return super().from_pretrained(pretrained_model_name_or_path, *args, **kwargs)
