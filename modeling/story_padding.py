@@ -175,7 +175,8 @@ def dict_of_lists(features: Any) -> dict[str, Any]:
 
 def holds_stories(features: Mapping[str, Any]) -> bool:
     """Whether `input_ids` are nested as stories are: [story][sentence][word]."""
-    rows, depth = features.get("input_ids"), 0
+    rows: Any = features.get("input_ids")
+    depth = 0
     # NumPy has arrays of objects for rows of different lengths.
     while (isinstance(rows, Sequence) or str(getattr(rows, "dtype", None)) == "object") and len(rows) > 0:
         rows, depth = rows[0], depth + 1
