@@ -116,6 +116,7 @@ from .story_inputs import (
     decoder_step_mask,
     output_columns,
     prepare_story_inputs,
+    refuse_unknown,
 )
 from .tail_pointer import TailMemory, TailPointer, WordSources, boost_forms, form_scores, split_probabilities
 from .tensor_utils import PackedTokens, distinct_triples, is_eager_mode, masked_softmax, upcast, weighted_sum
@@ -1017,6 +1018,7 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
         num_items_in_batch: torch.Tensor | int | None = None,
+        **kwargs: None,
     ) -> EndingGenerationOutput | tuple:
         r"""
         Args:
@@ -1051,7 +1053,9 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
                 What the sums of losses are divided by, if not by this batch's number of ending words. In training
                 without `labels` it says that the caller computes the loss, as `Trainer` does to smooth labels: then
                 the logits are such that every word bears its share of the encoder loss.
+            kwargs: Arguments of other models, such as `inputs_embeds`, only as None: PEFT hands them on so.
         """
+        refuse_unknown(kwargs)
         output_attentions = _given(output_attentions, self.config.output_attentions)
         output_hidden_states = _given(output_hidden_states, self.config.output_hidden_states)
         return_dict = _given(return_dict, self.config.return_dict)
@@ -1445,7 +1449,7 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
     def from_pretrained(cls, pretrained_model_name_or_path, *args, **kwargs):
         """
         [`~transformers.PreTrainedModel.from_pretrained`], for weights in safetensors only: pickled ones, which can run
-        code, are never read. Weights that are missing or not finite are refused.
+        code, are never read. Weights that a file lacks, or that are not finite, are refused.
         """
         if kwargs.get("use_safetensors") is False or kwargs.get("weights_only") is False:
             raise ValueError("`use_safetensors` and `weights_only` must be true: pickled weights are never read.")
@@ -1455,7 +1459,8 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
             check_size_of_files(cls.config_class, pretrained_model_name_or_path, kwargs)
             settings = {**kwargs, "use_safetensors": True, "output_loading_info": True}
             model, information = super().from_pretrained(pretrained_model_name_or_path, *args, **settings)
-            check_missing_keys(information, kwargs)
+            if pretrained_model_name_or_path is not None:
+                check_missing_keys(information, kwargs)
             check_finite(model)
         return (model, information) if kwargs.get("output_loading_info") else model
 

@@ -10,16 +10,18 @@ the tokenizer gives are therefore
     V + slot + S * code
 
 where the code spells the word, so that every tokenizer of the same vocabulary can decode it, in any process and at any
-time; the model needs the rest of the division by S only. Words that are too long to be spelled in 63 bits, or have
-other letters than those of English, get a hash as their code. The tokenizer instance that made it remembers the word;
-any other prints it as unknown. Code 0 stands for a word without a name: the slot alone.
+time; the model needs the rest of the division by S only. With 32 slots, English words of one case have room for 11
+letters; others (`McDuff`, `José`, `3rd`) for 9, where an accent counts as one. Words that are longer, or of other
+letters, get a hash as their code. The tokenizer instance that made it remembers the word; any other prints it as
+unknown. Code 0 stands for a word without a name: the slot alone.
 """
 
 from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterable
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 
@@ -29,7 +31,13 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz'-"
 _BASE = len(_LETTERS) + 1
 _DIGITS = {letter: digit for digit, letter in enumerate(_LETTERS, start=1)}
 _CASES = (str.lower, str.capitalize, str.upper)
-# Codes that spell and codes that hash have this many bits together with the slot.
+# Of words as they are written, decomposed: the marks are grave, acute, circumflex, tilde, diaeresis, cedilla.
+_ALPHABET = _LETTERS[:26]
+_CHARACTERS = _ALPHABET + _ALPHABET.upper() + "0123456789'-.$:," + "\u0300\u0301\u0302\u0303\u0308\u0327"
+_CHARACTER_BASE = len(_CHARACTERS) + 1
+_CHARACTER_DIGITS = {character: digit for digit, character in enumerate(_CHARACTERS, start=1)}
+# Codes of each kind have this many bits together with the slot. The kinds follow one another: letters of one case,
+# hashes, characters.
 _NUM_BITS = 61
 # As many slots as a configuration allows: more would leave too few bits for words.
 MAX_SLOTS = 65_536
@@ -83,6 +91,8 @@ class OOVNames:
             return None
         limit = _num_codes(num_slots)
         code = (word_id - vocab_size) // num_slots - _FIRST_CODE
+        if code >= 2 * limit:
+            return _written(code - 2 * limit)
         if code >= limit:
             with self._lock:
                 return self._words.get(code - limit)
@@ -93,6 +103,9 @@ class OOVNames:
         code = _spelling(word)
         if code is not None and code < limit:
             return _FIRST_CODE + code
+        code = _characters(word)
+        if code is not None and code < limit:
+            return _FIRST_CODE + 2 * limit + code
         digest = int.from_bytes(hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
         with self._lock:
             known = self._words.setdefault(digest % limit, word)
@@ -102,7 +115,7 @@ class OOVNames:
 
 
 def _num_codes(num_slots: int) -> int:
-    """How many codes there are of either kind."""
+    """How many codes there are of each kind."""
     return (1 << _NUM_BITS) // num_slots - _FIRST_CODE
 
 
@@ -112,16 +125,36 @@ def _spelling(word: str) -> int | None:
     letters = word.lower()
     if case is None or not _DIGITS.keys() >= set(letters):
         return None
-    number = 0
-    for letter in reversed(letters):
-        number = number * _BASE + _DIGITS[letter]
-    return number * len(_CASES) + case
+    return _to_number([_DIGITS[letter] for letter in letters], _BASE) * len(_CASES) + case
 
 
 def _spelled(code: int) -> str:
     number, case = divmod(code, len(_CASES))
-    letters = []
+    return _CASES[case]("".join(_LETTERS[digit - 1] for digit in _to_digits(number, _BASE)))
+
+
+def _characters(word: str) -> int | None:
+    """The characters as digits of a number; None if there are others, or the word can't be composed again."""
+    parts = unicodedata.normalize("NFD", word)
+    if unicodedata.normalize("NFC", parts) != word or not _CHARACTER_DIGITS.keys() >= set(parts):
+        return None
+    return _to_number([_CHARACTER_DIGITS[character] for character in parts], _CHARACTER_BASE)
+
+
+def _written(code: int) -> str:
+    characters = (_CHARACTERS[digit - 1] for digit in _to_digits(code, _CHARACTER_BASE))
+    return unicodedata.normalize("NFC", "".join(characters))
+
+
+def _to_number(digits: Sequence[int], base: int) -> int:
+    """A number of these digits, none of them 0, the last one first."""
+    number = 0
+    for digit in reversed(digits):
+        number = number * base + digit
+    return number
+
+
+def _to_digits(number: int, base: int) -> Iterator[int]:
     while number:
-        number, digit = divmod(number, _BASE)
-        letters.append(_LETTERS[digit - 1])
-    return _CASES[case]("".join(letters))
+        number, digit = divmod(number, base)
+        yield digit

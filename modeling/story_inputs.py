@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from transformers.utils import logging
@@ -82,6 +84,13 @@ def prepare_story_inputs(
     if is_eager_mode(input_ids):
         _check_values(config, inputs)
     return inputs
+
+
+def refuse_unknown(arguments: Mapping[str, Any]) -> None:
+    """Refuse arguments that the model has not, unless they are None."""
+    for name, value in arguments.items():
+        if value is not None:
+            raise TypeError(f"forward() got an unexpected keyword argument '{name}'")
 
 
 def check_target_ids(config: IncrementalEncoderConfig, name: str, ids: torch.Tensor, batch_size: int) -> None:

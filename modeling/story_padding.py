@@ -175,10 +175,32 @@ def dict_of_lists(features: Any) -> dict[str, Any]:
 
 def holds_stories(features: Mapping[str, Any]) -> bool:
     """Whether `input_ids` are nested as stories are: [story][sentence][word]."""
-    rows, depth = features.get("input_ids"), 0
-    while isinstance(rows, Sequence) and len(rows) > 0:
+    rows: Any = features.get("input_ids")
+    depth = 0
+    # NumPy has arrays of objects for rows of different lengths.
+    while (isinstance(rows, Sequence) or str(getattr(rows, "dtype", None)) == "object") and len(rows) > 0:
         rows, depth = rows[0], depth + 1
     return depth + getattr(rows, "ndim", 0) == 3
+
+
+def holds_one_story(features: Mapping[str, Any]) -> bool:
+    """Whether these are the features of a single story, [sentence][word], by those that flat sequences lack."""
+    return not holds_stories(features) and not features.keys().isdisjoint({"copy_ids", "triple_ids"})
+
+
+def as_text_rows(ids: Any) -> Any:
+    """Ids to print as lists of numbers; the sentences of a story, [story][sentence][word], follow one another."""
+    rows = ids.tolist() if hasattr(ids, "tolist") else ids
+    if isinstance(rows, int):
+        return rows
+    rows = [row.tolist() if hasattr(row, "tolist") else row for row in rows]
+    return [_joined(row) if isinstance(row, list) else row for row in rows]
+
+
+def _joined(sentences: list) -> list:
+    if not sentences or not isinstance(sentences[0], list):
+        return sentences
+    return [word for sentence in sentences for word in sentence]
 
 
 def _real(items: list, mask: list[int]) -> list:
@@ -201,7 +223,11 @@ def _all_real(stories: list[StoryIds]) -> list:
     return [[[1] * len(sentence) for sentence in story] for story in stories]
 
 
-def _as_lists(value: Any) -> list:
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    return [item.tolist() if hasattr(item, "tolist") else list(item) for item in value]
+def _as_lists(value: Any) -> Any:
+    """Nested lists, also of rows that `datasets` formats as arrays, which are ragged lists of arrays."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(value, (int, float)):
+        return value
+    rows = list(value)
+    is_flat = not rows or isinstance(rows[0], (int, float))
+    return rows if is_flat else [_as_lists(row) for row in rows]

@@ -18,8 +18,10 @@ from .loading import check_vocabulary, error_context, read_forms, read_json, sho
 from .oov_ids import MAX_SLOTS, OOVNames, are_foreign
 from .story_padding import (
     SizeLimits,
+    as_text_rows,
     dict_of_lists,
     fit_triples,
+    holds_one_story,
     holds_stories,
     pad_labels,
     pad_like,
@@ -136,6 +138,8 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
             split_contractions=split_contractions,
             num_copy_slots=num_copy_slots,
             tail_pointer=tail_pointer,
+            knowledge_file=knowledge_file,
+            word_forms_file=word_forms_file,
             unk_token=unk_token,
             pad_token=pad_token,
             bos_token=bos_token,
@@ -148,6 +152,10 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path, *args: Any, **kwargs: Any):
         """[`~transformers.PreTrainedTokenizer.from_pretrained`], whose errors name the model."""
+        for name in kwargs:
+            # Not the model's fault: refused as every tokenizer does.
+            if any(callable(vars(base).get(name)) for base in cls.__mro__):
+                raise AttributeError(f"{name} conflicts with the method {name} in {cls.__name__}")
         with error_context(pretrained_model_name_or_path):
             return super().from_pretrained(pretrained_model_name_or_path, *args, **kwargs)
 
@@ -248,11 +256,13 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
     def __call__(
         self,
         text: Story | Sequence[Story] | None = None,
+        text_pair: None = None,
         text_target: str | Sequence[str] | None = None,
+        text_pair_target: None = None,
         *,
         add_special_tokens: bool = True,
         padding: bool | str | None = None,
-        truncation: bool | str | None = False,
+        truncation: bool | str | None = None,
         max_length: int | None = None,
         max_sentences: int | None = None,
         triples: Sequence[Triple] | Sequence[Sequence[Triple]] | None = None,
@@ -275,9 +285,10 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
             padding (`bool` or `str`, *optional*):
                 `True` or `"longest"`, `"max_length"` (to `max_length` words and, if given, `max_sentences` sentences),
                 or `False`. By default stories are padded if tensors are asked for.
-            truncation (`bool` or `str`, *optional*, defaults to `False`):
+            truncation (`bool` or `str`, *optional*):
                 Keep the first `max_length` words of a sentence and the last `max_sentences` sentences of a story.
-                The strategies `"longest_first"` and `"only_first"` are the same.
+                The strategies `"longest_first"` and `"only_first"` are the same. By default stories are cut if one of
+                these is given and nothing is said of padding, as in every tokenizer.
             max_length (`int`, *optional*): Most words a sentence, end symbol of an ending included.
             max_sentences (`int`, *optional*): Most sentences a story.
             triples (`list`, *optional*): Knowledge for this call only: triples for all stories, or a list a story.
@@ -289,7 +300,8 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
             num_copy_slots (`int`, *optional*): Another number than the tokenizer's, for this call.
             return_tensors (`str`, *optional*): `"pt"` or `"np"`; lists otherwise.
             return_attention_mask (`bool`, *optional*): `False` leaves the mask out.
-            kwargs: Other keywords of tokenizers are refused by name unless they ask for what is done anyway.
+            text_pair, text_pair_target, kwargs:
+                Other arguments of tokenizers are refused by name unless they ask for what is done anyway.
 
         Returns:
             [`~transformers.BatchEncoding`]: `input_ids` and `attention_mask` `[B, K, L]`, `triple_ids`
@@ -297,26 +309,32 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
             slots also `copy_ids` `[B, K, L]`, with a tail pointer `triple_weights` `[B, K, L, N]` and
             `tail_form_ids` `[B, K, L, N, F]`.
         """
-        check_keywords(kwargs)
+        check_keywords({"text_pair": text_pair, "text_pair_target": text_pair_target, **kwargs})
         if text is None and text_target is None:
             raise ValueError("Give a story as `text`, an ending as `text_target`, or both.")
         if triples and not return_triples:
             raise ValueError("`triples` were given, but `return_triples=False` would drop them.")
         _check_triple_weight(triple_weight, triples)
+        if truncation is None and padding in (None, False):
+            truncation = (max_length, max_sentences) != (None, None)
         limits = self._limits(truncation, max_length, max_sentences)
         num_slots = _check_num_slots(self.num_copy_slots if num_copy_slots is None else num_copy_slots)
         self._warn_of_sides(limits)
+        if padding in (True, "longest") and max_length is not None and not limits.truncates:
+            logger.warning_once("`max_length` changes nothing without `truncation=True` or `padding='max_length'`.")
         features = self._read(text, text_target, limits, num_slots, add_special_tokens)
         if padding is None:
             padding = return_tensors is not None
         if padding not in (False, "do_not_pad") or return_tensors is not None:
             batch = self._make_batch(features, padding, limits, triples, return_triples, triple_weight)
-            return _without_mask(self._finish(batch, return_tensors), return_attention_mask)
-        if text is not None:
-            features |= self._unpadded(features, triples, return_triples, triple_weight)
-            del features["words"]
-        is_single = isinstance(text_target if text is None else text, str)
-        encoded = BatchEncoding({name: rows[0] for name, rows in features.items()} if is_single else features)
+            encoded = self._finish(batch, return_tensors)
+        else:
+            if text is not None:
+                features |= self._unpadded(features, triples, return_triples, triple_weight)
+                del features["words"]
+            encoded = BatchEncoding(features)
+        if return_tensors is None and isinstance(text_target if text is None else text, str):
+            encoded = BatchEncoding({name: rows[0] for name, rows in encoded.items()})
         return _without_mask(encoded, return_attention_mask)
 
     def pad(
@@ -334,6 +352,8 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         Flat sequences, which `encode` and its kin make, are padded as in every tokenizer.
         """
         features = dict_of_lists(encoded_inputs)
+        if holds_one_story(features):
+            raise ValueError("`pad` was given one story: give a list of them, `pad([story])`.")
         if not holds_stories(features):
             return super().pad(
                 encoded_inputs, padding=padding, max_length=max_length, return_tensors=return_tensors, **kwargs
@@ -353,7 +373,7 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
     def _limits(self, truncation: bool | str | None, max_length: int | None, max_sentences: int | None) -> SizeLimits:
         truncates = is_truncating(truncation)
         # The base class gives tokenizers without a limit a number with thirty zeros.
-        if truncates and max_length is None and self.model_max_length < 10**9:
+        if max_length is None and self.model_max_length < 10**9:
             max_length = self.model_max_length
         return SizeLimits(truncates, max_length, max_sentences)
 
@@ -661,12 +681,13 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         """
         Sentences as a person would print them. With a lower-case vocabulary, names get the case they have in
         `context` (the story, or a story for each row), else the case they usually have in the training stories.
-        Copied words that the vocabulary lacks are those of `context`; without it they are printed as unknown.
-        `clean_up_tokenization_spaces` changes nothing: words are joined as a person would.
+        Words out of the vocabulary whose ids do not spell them are those of `context`; without it they are printed as
+        unknown. The sentences of a story are printed as one text. `clean_up_tokenization_spaces` changes nothing:
+        words are joined as a person would.
         """
         kwargs.pop("clean_up_tokenization_spaces", None)
         check_keywords(kwargs, DECODE_KEYWORDS)
-        rows = token_ids.tolist() if hasattr(token_ids, "tolist") else token_ids
+        rows = as_text_rows(token_ids)
         if not isinstance(rows, int) and len(rows) > 0 and not isinstance(rows[0], int):
             contexts = self._contexts(context, len(rows))
             return [
@@ -684,7 +705,7 @@ class IncrementalEncoderTokenizer(PreTrainedTokenizer):
         **kwargs: Any,
     ) -> list[str]:
         """`decode` for several rows; with several endings a story, `context` may still have one entry a story."""
-        rows = [row.tolist() if hasattr(row, "tolist") else row for row in sequences]
+        rows = as_text_rows(sequences)
         decoded = self.decode(rows, skip_special_tokens, context, **kwargs) if rows else []
         return [decoded] if isinstance(decoded, str) else decoded
 

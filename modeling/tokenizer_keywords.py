@@ -22,7 +22,7 @@ STORY_KEYWORDS: dict[str, tuple[str, tuple]] = {
     "truncation_side": ("sentences are cut on the right", (None, "right")),
     "pad_to_multiple_of": ("give `padding='max_length'` with `max_length`", (None,)),
     "is_split_into_words": ("give sentences as strings, words separated by blanks", _NOTHING),
-    "text_pair": ("a story is one text", (None,)),
+    "text_pair": ("a story is one text, and its ending is `text_target`", (None,)),
     "text_pair_target": ("an ending is one text", (None,)),
     "stride": (_NO_PARTS, (None, 0)),
     "return_overflowing_tokens": (_NO_PARTS, _NOTHING),

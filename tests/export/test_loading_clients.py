@@ -103,7 +103,8 @@ def test_quanto(saved, tokenizer):
 
 
 @pytest.mark.slow
-def test_lora_knows_its_target_modules_and_merged_adapter_and_reloaded_agree(saved, tokenizer, tmp_path):
+@pytest.mark.parametrize("task", [None, "SEQ_2_SEQ_LM"])
+def test_lora_knows_its_target_modules_and_merged_adapter_and_reloaded_agree(saved, tokenizer, tmp_path, task):
     peft = pytest.importorskip("peft")
     _, folder = saved
 
@@ -112,7 +113,7 @@ def test_lora_knows_its_target_modules_and_merged_adapter_and_reloaded_agree(sav
 
     batch = {**tokenizer(STORIES, return_tensors="pt"), "labels": torch.tensor([[5, 6, 3], [7, 8, 3]])}
     # Without this, an adapter starts as zero.
-    adapted = peft.get_peft_model(base(), peft.LoraConfig(r=4, init_lora_weights=False)).eval()
+    adapted = peft.get_peft_model(base(), peft.LoraConfig(r=4, init_lora_weights=False, task_type=task)).eval()
     names = {name for name, _ in adapted.named_modules() if name.endswith(".lora_A")}
     assert {name.split(".")[-2] for name in names} == {"word_gates", "0", "1", "merge", "attentional"}
     adapted.save_pretrained(tmp_path / "adapter")
@@ -121,6 +122,9 @@ def test_lora_knows_its_target_modules_and_merged_adapter_and_reloaded_agree(sav
         assert not torch.allclose(expected, base()(**batch).loss, rtol=1e-3)
         reloaded = peft.PeftModel.from_pretrained(base(), tmp_path / "adapter").eval()
         torch.testing.assert_close(reloaded(**batch).loss, expected)
+        if task is not None:
+            found = peft.AutoPeftModelForSeq2SeqLM.from_pretrained(tmp_path / "adapter").eval()
+            torch.testing.assert_close(found(**batch).loss, expected)
         merged = adapted.merge_and_unload()
         torch.testing.assert_close(merged(**batch).loss, expected)
         merged.save_pretrained(tmp_path / "merged")

@@ -56,16 +56,12 @@ def test_the_configuration_is_that_of_any_model(tmp_path):
 
 @every_system
 def test_a_model_made_from_no_weights_is_a_new_one(name):
-    """All weights missing, on the meta device first: every one of them is initialised, as in a model that is made."""
+    """No file, so none that lacks them: all are initialised, on the meta device first, as in a model that is made."""
     config = tiny_system(name).config
     torch.manual_seed(0)
     made = IncrementalEncoderForEndingGeneration(config)
     torch.manual_seed(0)
-    with pytest.raises(ValueError, match="the weights lack .* the file is incomplete"):
-        IncrementalEncoderForEndingGeneration.from_pretrained(None, config=config, state_dict={})
-    loaded = IncrementalEncoderForEndingGeneration.from_pretrained(
-        None, config=config, state_dict={}, ignore_mismatched_sizes=True
-    )
+    loaded = IncrementalEncoderForEndingGeneration.from_pretrained(None, config=config, state_dict={})
     for key, weight in made.state_dict().items():
         other = loaded.state_dict()[key]
         assert other.isfinite().all() and other.shape == weight.shape, key
@@ -180,6 +176,15 @@ def test_compiled_training_has_the_same_gradients():
     model(**batch).loss.backward()
     for key, weight in model.named_parameters():
         torch.testing.assert_close(compiled[key], weight.grad, rtol=1e-3, atol=1e-5, msg=key)
+
+
+def test_arguments_of_other_models_may_be_none():
+    """PEFT hands them on by name, for the task `SEQ_2_SEQ_LM`."""
+    model, batch = tiny_model(), as_tensors(random_stories(1))
+    expected = model(**batch).loss
+    assert torch.equal(model(**batch, inputs_embeds=None, decoder_inputs_embeds=None).loss, expected)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'inputs_embeds'"):
+        model(**batch, inputs_embeds=torch.zeros(1))
 
 
 # Generation.

@@ -60,6 +60,9 @@ def test_batches_are_decoded_row_by_row(tokenizer):
     rows = [tokenizer.encode(text) for text in TEXTS]
     expected = [tokenizer.decode(row, skip_special_tokens=True) for row in rows]
     assert tokenizer.batch_decode(rows, skip_special_tokens=True) == expected == TEXTS
+    stories = tokenizer([f"{TEXT} {TEXTS[1]}", TEXT], return_tensors="pt")["input_ids"]
+    for ids in (stories, stories.numpy(), stories.tolist(), list(stories)):
+        assert tokenizer.batch_decode(ids, skip_special_tokens=True) == [f"{TEXT} {TEXTS[1]}", TEXT]
     padded = tokenizer.pad({"input_ids": rows}, return_tensors="pt")["input_ids"]
     for ids in (padded, padded.numpy(), padded.tolist()):
         assert tokenizer.batch_decode(ids, skip_special_tokens=True) == TEXTS
@@ -147,11 +150,18 @@ def test_saved_loaded_and_pickled_tokenizers_are_the_same(tokenizer, tmp_path):
 def test_all_of_the_signature_is_stored(tokenizer, tmp_path):
     """What a tokenizer is made with is what it is loaded with."""
     signature = inspect.signature(IncrementalEncoderTokenizer.__init__).parameters
-    files = {"vocab_file", "knowledge_file", "word_forms_file", "vocab"}
     own = reloaded(tokenizer, tmp_path)
-    for name in signature.keys() - files - {"self", "kwargs"}:
+    for name in signature.keys() - {"vocab_file", "vocab", "self", "kwargs"}:
         assert name in own.init_kwargs, name
+    own.save_pretrained(tmp_path / "again")
+    assert str(tmp_path) not in (tmp_path / "again" / "tokenizer_config.json").read_text()
     assert own.num_copy_slots == tokenizer.num_copy_slots and own.tail_pointer == tokenizer.tail_pointer
+
+
+@pytest.mark.parametrize("name", ["add_special_tokens", "get_vocab", "add_triples"])
+def test_a_setting_with_the_name_of_a_method_is_refused_as_everywhere(tokenizer, tmp_path, name):
+    with pytest.raises(AttributeError, match=f"{name} conflicts with the method {name}"):
+        reloaded(tokenizer, tmp_path, **{name: True})
 
 
 def test_a_chat_template_is_saved_and_applied_as_text(tokenizer, tmp_path):
@@ -227,6 +237,29 @@ def test_a_batch_is_its_stories(tokenizer, settings):
         assert words == tokenizer.encode(TEXTS[row], add_special_tokens=False)
 
 
+def test_one_story_that_is_padded_is_a_row_of_a_batch(tokenizer):
+    """As `datasets.map` without `batched` collects them."""
+    settings = {"padding": "max_length", "max_length": 9, "max_sentences": 2}
+    batch = tokenizer(TEXTS, text_target=TEXTS, **settings)
+    for row, text in enumerate(TEXTS):
+        one = tokenizer(text, text_target=text, **settings)
+        one["labels"] += [-100] * (len(batch["labels"][row]) - len(one["labels"]))
+        assert one["input_ids"] == batch["input_ids"][row] and one["labels"] == batch["labels"][row]
+        assert one["attention_mask"] == batch["attention_mask"][row]
+    assert tokenizer(TEXT, padding=True) == {name: rows[0] for name, rows in tokenizer([TEXT], padding=True).items()}
+    assert tokenizer(TEXT, padding=True, return_tensors="pt")["input_ids"].ndim == 3
+
+
+def test_pad_is_for_several_stories(tokenizer):
+    with pytest.raises(ValueError, match=r"`pad` was given one story: .* `pad\(\[story\]\)`"):
+        tokenizer.pad(tokenizer(TEXT))
+
+
+def test_a_pair_of_texts_by_place_is_no_story_and_its_ending(tokenizer):
+    with pytest.raises(ValueError, match="`text_pair=.*` is not supported: .* its ending is `text_target`"):
+        tokenizer(TEXT, TEXTS[1])
+
+
 def test_stories_go_to_the_model_as_they_are(tokenizer):
     system = {(0, False): "ie-msa-ga", (3, False): "ie-copy", (3, True): "ie-copy-tails"}
     model = small_model(system[tokenizer.num_copy_slots, tokenizer.tail_pointer], tokenizer)
@@ -236,10 +269,23 @@ def test_stories_go_to_the_model_as_they_are(tokenizer):
 
 @pytest.mark.parametrize(
     ("strategy", "length"),
-    [(True, 3), ("longest_first", 3), ("only_first", 3), (False, 8), (None, 8), ("do_not_truncate", 8)],
+    [(True, 3), ("longest_first", 3), ("only_first", 3), (False, 8), (None, 3), ("do_not_truncate", 8)],
 )
 def test_strategies_of_truncation(tokenizer, strategy, length):
     assert len(tokenizer(TEXT, truncation=strategy, max_length=3)["input_ids"][0]) == length
+
+
+def test_a_length_that_changes_nothing_is_warned_of(tokenizer, caplog):
+    logging.Logger.warning_once.cache_clear()
+    assert tokenizer(TEXT, max_length=3, padding=True)["input_ids"] == tokenizer(TEXT)["input_ids"]
+    (record,) = caplog.records
+    assert "`max_length` changes nothing without `truncation=True`" in record.message
+
+
+def test_the_length_of_the_tokenizer_is_that_of_padding(tokenizer):
+    tokenizer.model_max_length = 12
+    assert len(tokenizer(TEXT, padding="max_length")["input_ids"][0]) == 12
+    assert len(tokenizer(TEXT, max_sentences=1, return_tensors="pt")["input_ids"][0, 0]) == 8
 
 
 @pytest.mark.parametrize("strategy", ["only_second", "nonsense", 3])

@@ -16,8 +16,9 @@ from transformers import DataCollatorForSeq2Seq, Seq2SeqTrainer, Seq2SeqTraining
 
 from hf_storyend.modeling.oov_ids import OOVNames, to_named_ids, to_slots
 
-STORIES = ["Quentin put a cake in the oven. They saw Zorbl.", "McDuff put a cake in the oven. They saw Ludmila."]
-PREDICTIONS = ["Quentin asked.", "McDuff asked."]
+# A name with letters that no id can spell, a name of two cases, and names of one case.
+STORIES = ["Łucja put a cake in the oven. They saw Zorbl.", "McDuff put a cake in the oven. They saw Ludmila."]
+PREDICTIONS = ["Łucja asked.", "McDuff asked."]
 ENDINGS = ["Then Zorbl was burnt.", "Then McDuff saw Ludmila."]
 
 
@@ -52,7 +53,7 @@ def names_in(tokenizer, stories):
 
 
 def test_words_are_decoded_without_the_story(copying):
-    assert names_in(copying, STORIES) == [["Quentin", "Zorbl"], ["McDuff", "Ludmila"]]
+    assert names_in(copying, STORIES) == [["Łucja", "Zorbl"], ["McDuff", "Ludmila"]]
     ids = copying(STORIES, return_tensors="pt")["copy_ids"]
     assert copying.batch_decode(ids[:, 1], skip_special_tokens=True) == ["They saw Zorbl.", "They saw Ludmila."]
     assert copying.batch_decode(ids[:, 1].numpy(), skip_special_tokens=True)[0] == "They saw Zorbl."
@@ -64,8 +65,8 @@ def test_words_are_decoded_without_the_story(copying):
 def test_another_process_reads_what_is_spelled_and_calls_the_rest_unknown(copying):
     ids = copying(STORIES, return_tensors="pt")["copy_ids"].flatten(1)
     other = pickle.loads(pickle.dumps(copying))
-    assert other.decode(ids[0], skip_special_tokens=True) == STORIES[0]
-    assert other.decode(ids[1], skip_special_tokens=True) == STORIES[1].replace("McDuff put", "<unk> Put")
+    assert other.decode(ids[0], skip_special_tokens=True) == STORIES[0].replace("Łucja put", "<unk> Put")
+    assert other.decode(ids[1], skip_special_tokens=True) == STORIES[1]
     assert other.batch_decode(ids, skip_special_tokens=True, context=STORIES) == STORIES
 
 
@@ -133,7 +134,7 @@ def test_threads_and_batches_in_flight(copying):
     def work(thread: int) -> None:
         batches = []
         for number in range(20):
-            name = f"Name{thread}x{number}"
+            name = f"Unspellable{thread}x{number}"
             batches.append((name, copying(f"They saw {name}.")["copy_ids"][0]))
         problems.extend(name for name, ids in batches if copying.decode(ids) != f"They saw {name}.")
 
@@ -148,9 +149,16 @@ def test_threads_and_batches_in_flight(copying):
 def test_remembered_words_are_bounded(monkeypatch):
     monkeypatch.setattr("hf_storyend.modeling.oov_ids._MAX_REMEMBERED", 10)
     names = OOVNames()
-    ids = [names.ids([f"Name{number}"], 100, 4)[0] for number in range(30)]
+    ids = [names.ids([f"Unspellable{number}"], 100, 4)[0] for number in range(30)]
     known = [names.word(index, 100, 4) for index in ids]
-    assert known == [None] * 20 + [f"Name{number}" for number in range(20, 30)]
+    assert known == [None] * 20 + [f"Unspellable{number}" for number in range(20, 30)]
+
+
+@pytest.mark.parametrize(
+    "word", "zorblaxians Zorblaxians ZORBLAXIANS McDonalds O'Brien José François 3:30 2nd iPhone $20 x-ray".split()
+)
+def test_what_any_process_reads(word):
+    assert OOVNames().word(OOVNames().ids([word], 10_000, 32)[0], 10_000, 32) == word
 
 
 @given(st.lists(st.text(min_size=1, max_size=20), unique=True, max_size=6), st.sampled_from([6, 32, 65_536]))

@@ -6,10 +6,11 @@ import pickle
 import numpy as np
 import pytest
 import torch
+from datasets import Dataset
 from datasets.fingerprint import Hasher
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from transformers import AutoTokenizer, DataCollatorWithPadding
+from transformers import AutoTokenizer, DataCollatorForSeq2Seq, DataCollatorWithPadding
 
 from hf_storyend import IncrementalEncoderTokenizer, KnowledgeTable
 
@@ -270,6 +271,23 @@ def test_collators_pad_and_look_up(tokenizer):
     assert all(torch.equal(batch[name], expected[name]) for name in expected)
     again = tokenizer.pad(batch, return_tensors="pt")
     assert all(torch.equal(again[name], expected[name]) for name in expected), "padding twice is padding once"
+
+
+@pytest.mark.parametrize("layout", ["torch", "numpy"])
+@pytest.mark.parametrize("return_triples", [True, False])
+def test_data_sets_in_the_format_of_arrays_are_collated(tokenizer, layout, return_triples):
+    """Rows of different lengths come as lists, or arrays, of arrays."""
+    tokenizer.num_copy_slots, tokenizer.tail_pointer = 3, True
+    rows = [dict(tokenizer(story, return_triples=return_triples)) for story in (STORY, "They saw Zorbl. Why?")]
+    rows = [{**row, "labels": labels} for row, labels in zip(rows, ([5, 6, 3], [7, 3]), strict=True)]
+    formatted = Dataset.from_list(rows).with_format(layout)
+    expected = DataCollatorForSeq2Seq(tokenizer)(rows)
+    for batch in (
+        DataCollatorForSeq2Seq(tokenizer)([formatted[0], formatted[1]]),
+        tokenizer.pad({**formatted[:2], "labels": [[5, 6, 3], [7, 3]]}, return_tensors="pt"),
+    ):
+        assert batch.keys() == expected.keys()
+        assert all(torch.equal(batch[name], expected[name]) for name in expected)
 
 
 def test_flat_use_is_standard(tokenizer):
