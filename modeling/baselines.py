@@ -21,7 +21,7 @@ from .modeling_incremental_encoder import (
     stack_hidden_states,
 )
 from .story_inputs import StoryInputs
-from .tensor_utils import masked_softmax
+from .tensor_utils import DistinctTriples, masked_softmax
 
 
 class SequenceEncoder(StoryEncoder):
@@ -138,7 +138,8 @@ class HierarchicalEncoder(StoryEncoder):
         """Graph vectors [B, K * L, G] and triple attention [B, K, L, N] of all words, as if of one long sentence."""
         if self.knowledge is None:
             return None, None
-        distinct = inputs.triples._replace(index=inputs.triples.index.flatten(1, 2).unsqueeze(1))
+        ids, index, count = inputs.triples
+        distinct = DistinctTriples(ids, index.flatten(1, 2).unsqueeze(1), count)
         triple_mask, has_triples = inputs.triple_mask.flatten(1, 2), inputs.host.has_triples.flatten(1, 2)
         triples = self.knowledge.encode_story(
             distinct, triple_mask.unsqueeze(1), has_triples.unsqueeze(1), self.embed_tokens

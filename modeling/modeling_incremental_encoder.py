@@ -1091,7 +1091,7 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
                 tail_form_ids,
                 ending=(labels, decoder_input_ids, decoder_attention_mask),
             )
-            host = HostEnding(*inputs.host.ending, inputs.host.place_ids)
+            host = HostEnding(*inputs.host.ending, place_ids=inputs.host.place_ids)
             encoder_outputs, context_outputs = self.encoder.encode(inputs, output_attentions, output_hidden_states)
             is_supervised = labels is not None or (self.training and num_items_in_batch is not None)
             if is_supervised and context_outputs is not None and self.config.encoder_loss_weight > 0:
@@ -1099,8 +1099,8 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         else:
             if isinstance(encoder_outputs, (tuple, list)):
                 encoder_outputs = StoryEncoderOutput.from_tuple(encoder_outputs)
-            ending = labels, decoder_input_ids, decoder_attention_mask
-            host = HostEnding(*on_host(*ending, encoder_outputs.copy_ids))
+            given = labels, decoder_input_ids, decoder_attention_mask, encoder_outputs.copy_ids
+            host = HostEnding(*on_host(*given))
 
         # Steps behind the last label do nothing for the loss; nobody else sees them, unless they were asked for.
         is_shortened = labels is not None and (self.training or decoder_input_ids is None)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from transformers.utils import logging
@@ -19,7 +19,7 @@ from transformers.utils import logging
 from .configuration_incremental_encoder import IncrementalEncoderConfig
 from .losses import PADDING, labelled_steps
 from .oov_ids import are_foreign, to_slots
-from .tensor_utils import DistinctTriples, distinct_triples, is_eager_mode, on_host
+from .tensor_utils import distinct_triples, is_eager_mode, on_host
 
 logger = logging.get_logger(__name__)
 
@@ -39,7 +39,7 @@ class StoryInputs:
     triple_weights: torch.Tensor  # [B, K, L, N]
     tail_form_ids: torch.Tensor  # [B, K, L, N, F], words that triples offer, -1 elsewhere
     host: HostInputs
-    triples: DistinctTriples | None  # None in systems that read no triples
+    triples: Any  # `DistinctTriples`; None in systems that read none
 
 
 @dataclass
@@ -139,7 +139,8 @@ def complete_story_inputs(
     """Add what the host must know, by one copy, and the distinct triples."""
     tensors = word_ids, word_mask, triple_ids, triple_mask, copy_ids, triple_weights, tail_form_ids
     has_triples, num_triples = triple_mask.any(dim=-1), triple_mask.flatten(1).sum(dim=1)
-    triples, are_valid = None, num_triples >= 0
+    triples: Any = None
+    are_valid = num_triples >= 0
     if config.knowledge is not None or config.tail_pointer:
         triples = distinct_triples(triple_ids, triple_mask, config.num_relations, config.vocab_size)
         are_valid = _are_valid_triples(config, triple_ids, triple_mask, triple_weights, tail_form_ids)
@@ -147,7 +148,7 @@ def complete_story_inputs(
     count, *seen = on_host(count, word_ids, word_mask, copy_ids, has_triples, num_triples, are_valid.all(), *ending)
     if triples is not None and is_eager_mode(triple_ids):
         triples = triples.first(int(count))
-    return StoryInputs(*tensors, HostInputs(*seen[:6], seen[6:]), triples)
+    return StoryInputs(*tensors, HostInputs(*seen[:6], ending=seen[6:]), triples)
 
 
 def check_target_ids(

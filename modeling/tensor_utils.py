@@ -67,7 +67,7 @@ class DistinctTriples(NamedTuple):
 
     def first(self, count: int) -> DistinctTriples:
         """Once U is known on the host."""
-        return self._replace(ids=self.ids[:count])
+        return DistinctTriples(self.ids[:count], self.index, self.count)
 
 
 def distinct_triples(
