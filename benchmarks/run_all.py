@@ -91,6 +91,8 @@ def training_rows(kind: str, result: dict) -> list[Row]:
     reference = result["reference_stories_per_second"]
     speed = result["random"]["stories_per_second"]["ours"]
     rows.append((f"training {kind}, against the reference", speed / reference, f"reference {reference:.2f} stories/s"))
+    waits = result["host_waits"]
+    rows.append((f"host synchronisations {kind}", None, f"{waits} a batch, forward and backward"))
     for name, what, unit in (("operations", "operations", ""), ("peak_mb", "peak memory", " MB")):
         ours, plain = result[name]["ours"], result[name]["plain loop"]
         rows.append((f"{what} {kind}", plain / ours, f"{ours:,.0f}{unit}, plain loop {plain:,.0f}{unit}"))

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import torch
 from bench_data import KNOWLEDGE, Batch, add_data_options, make_batches, make_models, read_stories
+from host_waits import count_host_waits
 from measuring import count_operations, in_fresh_process, machine, peak_memory, ratio, seconds, sgemm_rate, take_turns
 from work_count import training_gflops
 
@@ -104,6 +105,7 @@ def compare(options: argparse.Namespace, tokenizer, stories: list[dict], knowled
         bucketed = make_batches(tokenizer, stories, options.batch, options.rounds, is_bucketed=True)
         result["bucketed"] = time_steps(trainer, bucketed)
     result["operations"] = {name: count_operations(lambda name=name: trainer.step(name, few)) for name in VARIANTS}
+    result["host_waits"] = count_host_waits(trainer.models["ours"], few)
     result["peak_mb"] = {name: in_fresh_process("--memory-of", f"{knowledge},{name}") for name in VARIANTS}
     result["reference_stories_per_second"] = time_reference(trainer, batches[0])
     return result
@@ -208,8 +210,9 @@ def best_of_two(trainer: Trainer, batch: Batch) -> float:
 
 
 def print_table(results: dict) -> None:
-    row = "{:<9} {:<9} {:<11} {:>7} {:>10} {:>10} {:>8} {:>9}".format
-    print(row("knowledge", "batches", "variant", "ratio", "stories/s", "operations", "peak MB", "of sgemm"))
+    row = "{:<9} {:<9} {:<11} {:>7} {:>10} {:>10} {:>10} {:>8} {:>9}".format
+    heads = "knowledge", "batches", "variant", "ratio", "stories/s", "operations", "host waits", "peak MB", "of sgemm"
+    print(row(*heads))
     for knowledge in KNOWLEDGE.keys() & results.keys():
         result = results[knowledge]
         for batching in ("random", "bucketed"):
@@ -223,6 +226,7 @@ def print_table(results: dict) -> None:
                         f"{timed['ratio']:.2f}x" if is_ours else "1.00x",
                         f"{timed['stories_per_second'][variant]:.1f}",
                         f"{result['operations'][variant]:,}" if "operations" in result else "",
+                        f"{result['host_waits']}" if is_ours and "host_waits" in result else "",
                         f"{result['peak_mb'][variant]:,.0f}" if "peak_mb" in result else "",
                         f"{timed['share_of_sgemm']:.0%}" if is_ours else "",
                     )

@@ -21,7 +21,7 @@ from .modeling_incremental_encoder import (
     stack_hidden_states,
 )
 from .story_inputs import StoryInputs
-from .tensor_utils import masked_softmax
+from .tensor_utils import DistinctTriples, masked_softmax
 
 
 class SequenceEncoder(StoryEncoder):
@@ -138,8 +138,12 @@ class HierarchicalEncoder(StoryEncoder):
         """Graph vectors [B, K * L, G] and triple attention [B, K, L, N] of all words, as if of one long sentence."""
         if self.knowledge is None:
             return None, None
-        triple_ids, triple_mask = inputs.triple_ids.flatten(1, 2), inputs.triple_mask.flatten(1, 2)
-        triples = self.knowledge.encode_story(triple_ids.unsqueeze(1), triple_mask.unsqueeze(1), self.embed_tokens)
+        ids, index, count = inputs.triples
+        distinct = DistinctTriples(ids, index.flatten(1, 2).unsqueeze(1), count)
+        triple_mask, has_triples = inputs.triple_mask.flatten(1, 2), inputs.host.has_triples.flatten(1, 2)
+        triples = self.knowledge.encode_story(
+            distinct, triple_mask.unsqueeze(1), has_triples.unsqueeze(1), self.embed_tokens
+        )
         graph_vectors, triple_attention = self.knowledge(triples, 0, states.flatten(1, 2))
         return graph_vectors, triple_attention.view_as(inputs.triple_mask)
 

@@ -24,10 +24,9 @@ from torch import nn
 from torch.nn import functional
 
 from .configuration_incremental_encoder import IncrementalEncoderConfig
-from .losses import IGNORED, SampledSoftmax
+from .losses import IGNORED, PADDING, SampledSoftmax, real_positions
 from .tensor_utils import is_eager_mode, upcast
 
-PADDING = -1
 # e^-40 added to a sum of probabilities does not change it, even in double precision.
 _LOG_IMPOSSIBLE = 40.0
 
@@ -116,6 +115,7 @@ def pointer_loss(
     places: Offers | None,
     forms: Offers | None = None,
     softmax: SampledSoftmax | None = None,
+    host_labels: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """
     Sum of -log p(label) over the labels [B, T] that are not ignored, from outputs [B, T, D]. Only outputs with a label
@@ -124,13 +124,14 @@ def pointer_loss(
     Args:
         places: Words of the story and psi_c, if words can be copied.
         forms: Forms of tails and psi_R, if there is a tail pointer: such a word's score is psi_g + psi_R.
+        host_labels: The labels on the host, if it knows them.
     """
     nothing = labels[:, :0], outputs[..., :0]
     stories = torch.arange(labels.shape[0], device=labels.device).repeat_interleave(labels.shape[1])
     rows = [labels, outputs, (places or nothing)[1], (forms or nothing)[1]]
     targets, outputs, scores, boosts = (tensor.flatten(0, 1) for tensor in rows)
     if is_eager_mode(labels):
-        real = (targets != IGNORED).nonzero().squeeze(1)
+        real = real_positions(targets if host_labels is None else host_labels, targets.device)
         targets, outputs, scores, boosts, stories = (
             tensor.index_select(0, real) for tensor in (targets, outputs, scores, boosts, stories)
         )
@@ -208,11 +209,14 @@ def _sampled_boosts(
     return scores.masked_fill(~is_target & ~softmax.contains(known), lowest), is_target
 
 
-def check_oov_labels(labels: torch.Tensor, memory: CopyMemory, vocab_size: int) -> None:
-    """Refuse labels [B, T] with a slot that no word of their story has: nothing could ever produce them."""
+def check_oov_labels(labels: torch.Tensor, copy_ids: torch.Tensor, vocab_size: int) -> None:
+    """
+    Refuse labels [B, T] with a slot that none of their story's copy_ids [B, M] has: nothing could ever produce them.
+    Both are those of the host.
+    """
     if not is_eager_mode(labels):
         return
-    stands_there = (labels.unsqueeze(2) == memory.ids.unsqueeze(1)).any(dim=2)
+    stands_there = (labels.unsqueeze(2) == copy_ids.unsqueeze(1)).any(dim=2)
     wrong = ((labels >= vocab_size) & ~stands_there).nonzero()
     if wrong.numel():
         story, place = wrong[0].tolist()

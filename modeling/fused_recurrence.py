@@ -26,7 +26,7 @@ import torch
 from torch import nn
 from torch.autograd.function import once_differentiable
 
-from .tensor_utils import is_eager_mode, is_unmodified
+from .tensor_utils import is_eager_mode, is_unmodified, on_host
 
 if TYPE_CHECKING:
     from .modeling_incremental_encoder import AttentionMemory, ContextLSTM, LSTMState, MultiSourceAttention
@@ -60,7 +60,8 @@ def fused_recurrence(
 ) -> tuple[list[torch.Tensor], LSTMState, torch.Tensor | None]:
     """
     States of each layer [B, J, D], state after the last step and attention [B, J, S, L'], as `eager_recurrence` gives
-    them, except that the attention passes no gradient. A row of `step_mask` [B, J] must be true up to its end.
+    them, except that the attention passes no gradient. A row of `step_mask` [B, J], best of the host, must be true up
+    to its end.
     """
     batch_size, num_steps, _ = word_vectors.shape
     packing = pack_steps(batch_size, num_steps, step_mask, word_vectors.device)
@@ -144,26 +145,23 @@ class Packing:
 
 
 def pack_steps(batch_size: int, num_steps: int, step_mask: torch.Tensor | None, device: torch.device) -> Packing:
-    """Sort rows by their number of steps. The rows of each step are all that the host must wait for."""
+    """Sort rows by their number of steps: on the host, which has to know the rows of each step."""
     if step_mask is None:
-        step_mask = torch.ones(batch_size, num_steps, dtype=torch.bool, device=device)
+        step_mask = torch.ones(batch_size, num_steps, dtype=torch.bool)
+    (step_mask,) = on_host(step_mask)
     counts = [count for count in step_mask.sum(dim=0).tolist() if count]
     *starts, num_states = accumulate([batch_size, *counts], initial=0)  # blocks of packed states
     lengths = step_mask.sum(dim=1)
     order = lengths.argsort(descending=True, stable=True)
-    positions = torch.arange(batch_size * num_steps, device=device).view(step_mask.shape).index_select(0, order)
-    rows = torch.arange(num_states, device=device)
-    num_steps_done = torch.arange(1, num_steps + 1, device=device).minimum(lengths.unsqueeze(1))
-    state_index = torch.tensor(starts, device=device)[num_steps_done] + order.argsort().unsqueeze(1)
+    positions = torch.arange(batch_size * num_steps).view(step_mask.shape).index_select(0, order)
+    rows = torch.arange(num_states)
+    num_steps_done = torch.arange(1, num_steps + 1).minimum(lengths.unsqueeze(1))
+    state_index = torch.tensor(starts)[num_steps_done] + order.argsort().unsqueeze(1)
     # The empty slices are for a sentence without words in any row.
-    return Packing(
-        shape=(batch_size, num_steps),
-        counts=counts,
-        order=order,
-        word_index=torch.cat([rows[:0], *(positions[:count, step] for step, count in enumerate(counts))]),
-        before_index=torch.cat([rows[:0], *(rows[start:][:n] for start, n in zip(starts, counts, strict=False))]),
-        state_index=state_index.flatten(),
-    )
+    word_index = torch.cat([rows[:0], *(positions[:count, step] for step, count in enumerate(counts))])
+    before_index = torch.cat([rows[:0], *(rows[start:][:n] for start, n in zip(starts, counts, strict=False))])
+    on_device = (tensor.to(device) for tensor in (order, word_index, before_index, state_index.flatten()))
+    return Packing((batch_size, num_steps), counts, *on_device)
 
 
 class FusedRecurrence(torch.autograd.Function):

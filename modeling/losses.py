@@ -12,9 +12,11 @@ from torch import nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from .tensor_utils import is_eager_mode, is_unmodified, upcast
+from .tensor_utils import is_eager_mode, is_unmodified, on_host, upcast
 
 IGNORED = -100
+# In place of words that are offered beside the vocabulary.
+PADDING = -1
 # Rows whose logits are held at a time: half the memory of a training step, at no cost in time.
 _CHUNK = 512
 
@@ -25,16 +27,17 @@ def projected_cross_entropy(
     lm_head: nn.Module,
     dropout: nn.Module | None = None,
     softmax: SampledSoftmax | None = None,
+    host_targets: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """
-    Sum of -log P(target) over the targets that are not ignored: states [..., D], targets [...]. Only states with a
-    target reach `dropout` and `lm_head`, unless the graph is traced. With sampled classes, P is the target's share
-    among them.
+    Sum of -log P(target) over the targets that are not ignored: states [..., D], targets [...], also those of the host
+    if it knows them. Only states with a target reach `dropout` and `lm_head`, unless the graph is traced. With sampled
+    classes, P is the target's share among them.
     """
     states, targets = states.flatten(0, -2), targets.flatten()
     is_eager = is_eager_mode(targets)
     if is_eager:
-        real = (targets != IGNORED).nonzero().squeeze(-1)
+        real = real_positions(targets if host_targets is None else host_targets, targets.device)
         states, targets = states.index_select(0, real), targets.index_select(0, real)
     states = states if dropout is None else dropout(states)
     if softmax is not None:
@@ -45,6 +48,12 @@ def projected_cross_entropy(
         tensors = [tensor.to(dtype) for tensor in (states, lm_head.weight, lm_head.bias)]
         return ProjectedCrossEntropy.apply(*tensors, targets, torch.is_grad_enabled())
     return cross_entropy_sum(lm_head(states), targets)
+
+
+def real_positions(targets: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """Where targets, taken as one row, are not ignored."""
+    (targets,) = on_host(targets)
+    return (targets.flatten() != IGNORED).nonzero().squeeze(1).to(device)
 
 
 def cross_entropy_sum(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:

@@ -110,6 +110,7 @@ from .losses import (
 from .oov_ids import to_named_ids
 from .stop_strings import StopAtStrings
 from .story_inputs import (
+    HostEnding,
     StoryInputs,
     check_prompts,
     check_target_ids,
@@ -119,7 +120,15 @@ from .story_inputs import (
     refuse_unknown,
 )
 from .tail_pointer import TailMemory, TailPointer, WordSources, boost_forms, form_scores, split_probabilities
-from .tensor_utils import PackedTokens, distinct_triples, is_eager_mode, masked_softmax, upcast, weighted_sum
+from .tensor_utils import (
+    DistinctTriples,
+    PackedTokens,
+    is_eager_mode,
+    masked_softmax,
+    on_host,
+    upcast,
+    weighted_sum,
+)
 
 # State of all layers: a list of (hidden [B, D], cell [B, D]), the first layer first.
 LSTMState = list[tuple[torch.Tensor, torch.Tensor]]
@@ -225,22 +234,26 @@ class KnowledgeEncoder(nn.Module):
         self.embed_relations = nn.Embedding(config.num_relations, config.embedding_size)
 
     def encode_story(
-        self, triple_ids: torch.Tensor, triple_mask: torch.Tensor, embed_tokens: nn.Embedding
+        self,
+        triples: DistinctTriples,
+        triple_mask: torch.Tensor,
+        has_triples: torch.Tensor,
+        embed_tokens: nn.Embedding,
     ) -> EncodedTriples:
-        """Encode triple_ids [B, K, L, N, 3] (head word, relation, tail word), each distinct triple once."""
-        triples, index = distinct_triples(
-            triple_ids, triple_mask, self.embed_relations.num_embeddings, embed_tokens.num_embeddings
-        )
-        heads, relations, tails = triples.unbind(-1)
+        """
+        Encode the distinct triples (head word, relation, tail word) of K sentences. They stand where `triple_mask`
+        [B, K, L, N] is true; has_triples [B, K, L] is on the host.
+        """
+        heads, relations, tails = triples.ids.unbind(-1)
         # As one sequence: hooks of the embeddings expect [B, J, E].
         head_vectors, tail_vectors = (embed_tokens(ids.unsqueeze(0)).squeeze(0) for ids in (heads, tails))
         vectors, scores = self.encode(head_vectors, self.embed_relations(relations), tail_vectors)
-        tokens = [PackedTokens.where(mask.any(dim=-1)) for mask in triple_mask.unbind(1)]
+        tokens = [PackedTokens.where(mask, triple_mask.device) for mask in has_triples.unbind(1)]
         return EncodedTriples(
             vectors,
             scores,
             tokens,
-            triples=[packed.gather(rows) for packed, rows in zip(tokens, index.unbind(1), strict=True)],
+            triples=[packed.gather(rows) for packed, rows in zip(tokens, triples.index.unbind(1), strict=True)],
             masks=[packed.gather(rows) for packed, rows in zip(tokens, triple_mask.unbind(1), strict=True)],
         )
 
@@ -339,10 +352,10 @@ class AttentionMemory:
     sentence_keys: torch.Tensor | None = None  # [B, K, D]
 
     def replaced_where(self, rows: torch.Tensor, new: AttentionMemory) -> AttentionMemory:
-        """`new` in the rows [B] that are true, this memory in the others."""
+        """`new` in the rows [B] that are true, this memory in the others; the rows are those of the host."""
         if is_eager_mode(rows) and rows.all():
             return new
-        rows = rows[:, None]
+        rows = rows[:, None].to(new.states.device)
         pairs = {item.name: (getattr(new, item.name), getattr(self, item.name)) for item in fields(self)}
         return AttentionMemory(
             **{
@@ -452,6 +465,7 @@ def eager_recurrence(
     before a step attends to the memory, and the context enters the LSTM beside the word. Without an `attention` there
     is no context. Steps where `step_mask` [B, J] is false leave the state as it is.
     """
+    step_mask = None if step_mask is None else step_mask.to(word_vectors.device)
     word_gates = lstm.project_words(word_vectors)
     steps, attentions = [], []
     for step in range(word_vectors.shape[1]):
@@ -662,7 +676,10 @@ class StoryEncoder(nn.Module):
         step_mask: torch.Tensor | None = None,
         copies: CopyMemory | None = None,
     ) -> RecurrenceOutput:
-        """Read word_ids [B, J] from `state` on, attending to `memory`; steps not in `step_mask` [B, J] do nothing."""
+        """
+        Read word_ids [B, J] from `state` on, attending to `memory`; steps not in `step_mask` [B, J] do nothing. The
+        mask is best that of the host, which otherwise waits for it.
+        """
         output = self.recur(self.lstm, self.attention, self.embed(word_ids, copies), state, memory, step_mask)
         if self.attentional is None:
             return output
@@ -670,7 +687,8 @@ class StoryEncoder(nn.Module):
         contexts, attention = self.attention(output.states, memory)
         output.attentional = (contexts + self.attentional(output.states)).tanh()  # tanh(c(s_t) + W_d s_t)
         if attention is not None:
-            output.attention = attention if step_mask is None else attention * step_mask[..., None, None]
+            is_read = None if step_mask is None else step_mask[..., None, None].to(attention.device)
+            output.attention = attention if is_read is None else attention * is_read
         return output
 
     def initial_state(self, lstm: ContextLSTM, word_ids: torch.Tensor) -> LSTMState:
@@ -701,11 +719,12 @@ class StoryEncoder(nn.Module):
 
     def prepend_start(self, inputs: StoryInputs) -> tuple[torch.Tensor, torch.Tensor]:
         """
-        Words with the start symbol before every sentence, and which steps are real, both [B, K, L + 1]. A sentence
-        without words is skipped, start symbol included.
+        Words with the start symbol before every sentence, and on the host which steps are real, both [B, K, L + 1]. A
+        sentence without words is skipped, start symbol included.
         """
         word_ids = functional.pad(inputs.word_ids, (1, 0), value=self.config.bos_token_id)
-        step_mask = torch.cat((inputs.word_mask.any(dim=2, keepdim=True), inputs.word_mask), dim=2)
+        word_mask = inputs.host.word_mask
+        step_mask = torch.cat((word_mask.any(dim=2, keepdim=True), word_mask), dim=2)
         return word_ids, step_mask
 
     def project_pointers(
@@ -737,7 +756,9 @@ class IncrementalEncoder(StoryEncoder):
         state = self.initial_state(self.lstm, word_ids)
         triples = None
         if self.knowledge is not None:
-            triples = self.knowledge.encode_story(inputs.triple_ids, inputs.triple_mask, self.embed_tokens)
+            triples = self.knowledge.encode_story(
+                inputs.triples, inputs.triple_mask, inputs.host.has_triples, self.embed_tokens
+            )
         memory: Any = None
         sentences: list[RecurrenceOutput] = []
         triple_attentions: list[torch.Tensor] = []
@@ -772,7 +793,8 @@ class IncrementalEncoder(StoryEncoder):
         """What the next sentence attends to: this one, or where it is empty the last one that has words."""
         word_mask, has_triples = inputs.word_mask[:, number], inputs.triple_mask[:, number].any(dim=-1)
         new = self.attention.project_memory(sentence.outputs[:, 1:], word_mask, graph_vectors, has_triples)
-        return new if memory is None else memory.replaced_where(word_mask.any(dim=1), new)
+        has_words = inputs.host.word_mask[:, number].any(dim=1)
+        return new if memory is None else memory.replaced_where(has_words, new)
 
 
 def stack_hidden_states(sentences: Sequence[RecurrenceOutput]) -> tuple[torch.Tensor, ...]:
@@ -1072,18 +1094,25 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
                 copy_ids,
                 triple_weights,
                 tail_form_ids,
+                ending=(labels, decoder_input_ids, decoder_attention_mask),
             )
+            host = HostEnding(*inputs.host.ending, place_ids=inputs.host.place_ids)
             encoder_outputs, context_outputs = self.encoder.encode(inputs, output_attentions, output_hidden_states)
             is_supervised = labels is not None or (self.training and num_items_in_batch is not None)
             if is_supervised and context_outputs is not None and self.config.encoder_loss_weight > 0:
                 encoder_loss = self._encoder_loss(context_outputs, inputs)
-        elif isinstance(encoder_outputs, (tuple, list)):
-            encoder_outputs = StoryEncoderOutput.from_tuple(encoder_outputs)
+        else:
+            if isinstance(encoder_outputs, (tuple, list)):
+                encoder_outputs = StoryEncoderOutput.from_tuple(encoder_outputs)
+            given = labels, decoder_input_ids, decoder_attention_mask, encoder_outputs.copy_ids
+            host = HostEnding(*on_host(*given))
 
         # Steps behind the last label do nothing for the loss; nobody else sees them, unless they were asked for.
         is_shortened = labels is not None and (self.training or decoder_input_ids is None)
-        decoder_input_ids = self._decoder_inputs(decoder_input_ids, labels, encoder_outputs)
-        step_mask = decoder_step_mask(decoder_input_ids, decoder_attention_mask, labels if is_shortened else None)
+        decoder_input_ids = self._decoder_inputs(decoder_input_ids, labels, encoder_outputs, host)
+        step_mask = decoder_step_mask(
+            decoder_input_ids, host.decoder_attention_mask, host.labels if is_shortened else None
+        )
         ending, cache = self._decode(decoder_input_ids, step_mask, encoder_outputs, past_key_values)
         logits = None
         if labels is None or not self.training:
@@ -1095,7 +1124,9 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
                 logits = self._with_encoder_loss(logits, decoder_input_ids, encoder_loss)
         attentions = ending.attention.unbind(dim=2) if output_attentions else ()
         output = EndingGenerationOutput(
-            **self._losses(ending.outputs, encoder_outputs, logits, labels, encoder_loss, num_items_in_batch),
+            **self._losses(
+                ending.outputs, encoder_outputs, logits, labels, host.labels, encoder_loss, num_items_in_batch
+            ),
             logits=logits,
             past_key_values=cache if _given(use_cache, self.config.use_cache) else None,
             decoder_hidden_states=(ending.word_vectors, *ending.layer_states) if output_hidden_states else None,
@@ -1109,11 +1140,13 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
 
     def _encoder_loss(self, outputs: torch.Tensor, inputs: StoryInputs) -> torch.Tensor:
         """Phi_en: sum of the losses of sentences 2..K, in training from a sample of them; outputs [B, K, L + 1, D]."""
-        targets = next_word_targets(inputs.word_ids, inputs.word_mask, self.config.eos_token_id)
+        # On the host, which has to know how many there are.
+        targets = next_word_targets(inputs.host.word_ids, inputs.host.word_mask, self.config.eos_token_id)
         ratio = self.config.encoder_loss_sampling_ratio if self.training else 1.0
         sampled = subsample_targets(targets[:, 1:], ratio)
         softmax = self._sampled_softmax(outputs.device)
-        return projected_cross_entropy(outputs[:, 1:], sampled, self.lm_head, self.dropout, softmax) / ratio
+        outputs, on_device = outputs[:, 1:], sampled.to(outputs.device)
+        return projected_cross_entropy(outputs, on_device, self.lm_head, self.dropout, softmax, sampled) / ratio
 
     def _with_encoder_loss(
         self, logits: torch.Tensor, decoder_input_ids: torch.Tensor, encoder_loss: torch.Tensor
@@ -1147,7 +1180,7 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
             words, scores = zip(*offers, strict=True)
             num_slots = self.config.num_output_words - self.config.vocab_size
             logits = extend_logits(logits, torch.cat(scores, dim=2), torch.cat(words, dim=1), num_slots)
-        return logits if step_mask is None else logits.masked_fill(~step_mask.unsqueeze(2), 0.0)
+        return logits if step_mask is None else logits.masked_fill(~step_mask.unsqueeze(2).to(logits.device), 0.0)
 
     def _offers(self, outputs: torch.Tensor, encoded: StoryEncoderOutput) -> tuple[Offers | None, Offers | None]:
         """Words of the story [B, M] and psi_c [B, T, M], then forms of tails [B, Q] and psi_R [B, T, Q]."""
@@ -1172,11 +1205,13 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
             inputs: The story's tensors, as in `forward`.
         """
         labels = self.output_columns(labels)
-        story = prepare_story_inputs(self.config, **inputs)
+        story = prepare_story_inputs(self.config, **inputs, ending=(labels,))
         encoded = self.encoder.encode(story)[0] if encoder_outputs is None else encoder_outputs
         # Endings that were generated may be longer than those to learn from: `max_ending_length` is no limit here.
-        word_ids = self._decoder_inputs(self.prepare_decoder_input_ids_from_labels(labels), None, encoded)
-        ending, _ = self._decode(word_ids, decoder_step_mask(word_ids, None, labels), encoded, None)
+        word_ids, (host_labels,) = self.prepare_decoder_input_ids_from_labels(labels), story.host.ending
+        host_ids = self.prepare_decoder_input_ids_from_labels(host_labels)
+        word_ids = self._decoder_inputs(word_ids, None, encoded, HostEnding(None, host_ids, None, None))
+        ending, _ = self._decode(word_ids, decoder_step_mask(word_ids, None, host_labels), encoded, None)
         outputs = self.dropout(ending.outputs)
         logits = upcast(self.lm_head(outputs))
         places, forms = self._offers(outputs, encoded)
@@ -1219,12 +1254,13 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         decoder_input_ids: torch.LongTensor | None,
         labels: torch.LongTensor | None,
         encoder_outputs: StoryEncoderOutput,
+        host: HostEnding,
     ) -> torch.LongTensor:
         batch_size = encoder_outputs.state_hidden.shape[0]
         if labels is not None:
-            check_target_ids(self.config, "labels", labels, batch_size)
+            check_target_ids(self.config, "labels", labels, host.labels, batch_size)
             if encoder_outputs.copy_memory is not None:
-                check_oov_labels(labels, encoder_outputs.copy_memory, self.config.vocab_size)
+                check_oov_labels(host.labels, host.place_ids, self.config.vocab_size)
         if decoder_input_ids is None:
             if labels is None:
                 raise ValueError(
@@ -1232,7 +1268,7 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
                     "`Trainer` needs `data_collator=DataCollatorForSeq2Seq(tokenizer, model=model)`."
                 )
             return self.prepare_decoder_input_ids_from_labels(labels)
-        check_target_ids(self.config, "decoder_input_ids", decoder_input_ids, batch_size)
+        check_target_ids(self.config, "decoder_input_ids", decoder_input_ids, host.decoder_input_ids, batch_size)
         if labels is not None and labels.shape != decoder_input_ids.shape:
             raise ValueError(
                 f"`labels` {tuple(labels.shape)} and `decoder_input_ids` {tuple(decoder_input_ids.shape)} "
@@ -1262,6 +1298,7 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         encoded: StoryEncoderOutput,
         logits: torch.Tensor | None,
         labels: torch.LongTensor | None,
+        host_labels: torch.LongTensor | None,
         encoder_loss: torch.Tensor | None,
         num_items_in_batch: torch.Tensor | int | None,
     ) -> dict[str, torch.Tensor]:
@@ -1276,10 +1313,11 @@ class IncrementalEncoderForEndingGeneration(IncrementalEncoderPreTrainedModel, G
         if logits is not None:
             ending_loss = cross_entropy_sum(logits, labels)
         elif encoded.copy_memory is None and encoded.tail_memory is None:
-            ending_loss = projected_cross_entropy(outputs, labels, self.lm_head, self.dropout, softmax)
+            ending_loss = projected_cross_entropy(outputs, labels, self.lm_head, self.dropout, softmax, host_labels)
         else:
             outputs = self.dropout(outputs)
-            ending_loss = pointer_loss(outputs, labels, self.lm_head, *self._offers(outputs, encoded), softmax)
+            offers = self._offers(outputs, encoded)
+            ending_loss = pointer_loss(outputs, labels, self.lm_head, *offers, softmax, host_labels)
         ending_loss = ending_loss / num_words
         if encoder_loss is None:
             return {"loss": ending_loss, "ending_loss": ending_loss}

@@ -1,20 +1,25 @@
 # Copyright 2026 The hf_storyend authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The model's inputs: shapes and values, checked before they can do harm."""
+"""
+The model's inputs: shapes and values, checked before they can do harm.
+
+A GPU works ahead of the program that drives it, until that asks for a number: then both wait. Whatever of a batch
+decides errors and the sizes of tensors is therefore copied to the host once, before anything is computed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from transformers.utils import logging
 
 from .configuration_incremental_encoder import IncrementalEncoderConfig
-from .losses import labelled_steps
+from .losses import PADDING, labelled_steps
 from .oov_ids import are_foreign, to_slots
-from .tensor_utils import is_eager_mode
+from .tensor_utils import distinct_triples, is_eager_mode, on_host
 
 logger = logging.get_logger(__name__)
 
@@ -33,6 +38,35 @@ class StoryInputs:
     copy_ids: torch.Tensor  # [B, K, L], the words as they can be copied
     triple_weights: torch.Tensor  # [B, K, L, N]
     tail_form_ids: torch.Tensor  # [B, K, L, N, F], words that triples offer, -1 elsewhere
+    host: HostInputs
+    triples: Any  # `DistinctTriples`; None in systems that read none
+
+
+@dataclass
+class HostInputs:
+    """What decides errors and sizes, on the CPU; while tracing, the tensors themselves."""
+
+    word_ids: torch.Tensor  # [B, K, L]
+    word_mask: torch.Tensor  # [B, K, L]
+    copy_ids: torch.Tensor  # [B, K, L]
+    has_triples: torch.Tensor  # [B, K, L]
+    num_triples: torch.Tensor  # [B]
+    are_valid_triples: torch.Tensor  # []
+    ending: Sequence[torch.Tensor | None]  # what came with the story
+
+    @property
+    def place_ids(self) -> torch.Tensor:
+        """[B, K * L], the words as they can be copied, PADDING elsewhere."""
+        return self.copy_ids.masked_fill(~self.word_mask, PADDING).flatten(1)
+
+
+class HostEnding(NamedTuple):
+    """What decides errors and sizes of an ending, on the CPU."""
+
+    labels: torch.Tensor | None  # [B, T]
+    decoder_input_ids: torch.Tensor | None  # [B, T]
+    decoder_attention_mask: torch.Tensor | None  # [B, T]
+    place_ids: torch.Tensor | None  # [B, M], words of the story that can be copied
 
 
 def prepare_story_inputs(
@@ -44,12 +78,13 @@ def prepare_story_inputs(
     copy_ids: torch.Tensor | None = None,
     triple_weights: torch.Tensor | None = None,
     tail_form_ids: torch.Tensor | None = None,
+    ending: Sequence[torch.Tensor | None] = (),
 ) -> StoryInputs:
     """
     Fill in what was left out and refuse what can't be right. Two-dimensional `input_ids` are one-sentence stories; a
     missing mask means that all is real; missing triples mean that nothing is known; without `copy_ids` words can be
     copied under their own ids; without `triple_weights` they are 0, and without `tail_form_ids` a triple offers its
-    tail as it stands.
+    tail as it stands. Tensors of an `ending` are copied to the host with those of the story.
     """
     if input_ids is None:
         raise ValueError("`input_ids` is missing: give the story's words as [stories, sentences, words].")
@@ -79,10 +114,14 @@ def prepare_story_inputs(
     copy_ids = word_ids if copy_ids is None or not config.copy else _copy_ids(config, input_ids, copy_ids)
     weights, forms = _offered_tails(config, triple_ids, triple_weights, tail_form_ids)
     triple_mask = triple_mask & word_mask.unsqueeze(-1)
-    inputs = StoryInputs(word_ids, word_mask, triple_ids.long(), triple_mask, copy_ids, weights, forms)
-    _check_sizes(config, inputs)
+    _check_sizes(config, triple_mask)
+    inputs = complete_story_inputs(
+        config, word_ids, word_mask, triple_ids.long(), triple_mask, copy_ids, weights, forms, ending=ending
+    )
     if is_eager_mode(input_ids):
-        _check_values(config, inputs)
+        _check_values(config, inputs.host)
+        if not inputs.host.are_valid_triples:
+            _refuse_triples(config, inputs.triple_ids, inputs.triple_mask, weights, forms)
     return inputs
 
 
@@ -93,7 +132,35 @@ def refuse_unknown(arguments: Mapping[str, Any]) -> None:
             raise TypeError(f"forward() got an unexpected keyword argument '{name}'")
 
 
-def check_target_ids(config: IncrementalEncoderConfig, name: str, ids: torch.Tensor, batch_size: int) -> None:
+def complete_story_inputs(
+    config: IncrementalEncoderConfig,
+    word_ids: torch.Tensor,
+    word_mask: torch.Tensor,
+    triple_ids: torch.Tensor,
+    triple_mask: torch.Tensor,
+    copy_ids: torch.Tensor,
+    triple_weights: torch.Tensor,
+    tail_form_ids: torch.Tensor,
+    ending: Sequence[torch.Tensor | None] = (),
+) -> StoryInputs:
+    """Add what the host must know, by one copy, and the distinct triples."""
+    tensors = word_ids, word_mask, triple_ids, triple_mask, copy_ids, triple_weights, tail_form_ids
+    has_triples, num_triples = triple_mask.any(dim=-1), triple_mask.flatten(1).sum(dim=1)
+    triples: Any = None
+    are_valid = num_triples >= 0
+    if config.knowledge is not None or config.tail_pointer:
+        triples = distinct_triples(triple_ids, triple_mask, config.num_relations, config.vocab_size)
+        are_valid = _are_valid_triples(config, triple_ids, triple_mask, triple_weights, tail_form_ids)
+    count = None if triples is None else triples.count
+    count, *seen = on_host(count, word_ids, word_mask, copy_ids, has_triples, num_triples, are_valid.all(), *ending)
+    if triples is not None and is_eager_mode(triple_ids):
+        triples = triples.first(int(count))
+    return StoryInputs(*tensors, HostInputs(*seen[:6], ending=seen[6:]), triples)
+
+
+def check_target_ids(
+    config: IncrementalEncoderConfig, name: str, ids: torch.Tensor, host_ids: torch.Tensor, batch_size: int
+) -> None:
     """Check `labels` (where -100 is ignored) or `decoder_input_ids`: [stories, words], not too long, known words."""
     _check_is_integer(name, ids)
     if ids.ndim != 2 or ids.shape[0] != batch_size or ids.shape[1] == 0:
@@ -105,7 +172,7 @@ def check_target_ids(config: IncrementalEncoderConfig, name: str, ids: torch.Ten
         )
     if not is_eager_mode(ids):
         return
-    real = ids[ids != -100] if name == "labels" else ids
+    real = host_ids[host_ids != -100] if name == "labels" else host_ids
     what = "`config.vocab_size` and `config.num_copy_slots` together" if config.copy else "`config.vocab_size`"
     _check_range(name, real, config.num_output_words, what)
 
@@ -113,7 +180,10 @@ def check_target_ids(config: IncrementalEncoderConfig, name: str, ids: torch.Ten
 def decoder_step_mask(
     decoder_input_ids: torch.Tensor, decoder_attention_mask: torch.Tensor | None, labels: torch.Tensor | None
 ) -> torch.Tensor | None:
-    """Which steps [B, T] of the decoder are read, if not all: those of the mask, up to the last label of a row."""
+    """
+    Which steps [B, T] of the decoder are read, if not all: those of the mask, up to the last label of a row. All are
+    best on the host.
+    """
     step_mask = None if labels is None else labelled_steps(labels)
     if decoder_attention_mask is None:
         return step_mask
@@ -221,8 +291,8 @@ def _offered_tails(
     return triple_weights.reshape(shape), forms.masked_fill(forms == config.pad_token_id, -1)
 
 
-def _check_sizes(config: IncrementalEncoderConfig, inputs: StoryInputs) -> None:
-    _, num_sentences, num_words, num_triples = inputs.triple_mask.shape
+def _check_sizes(config: IncrementalEncoderConfig, triple_mask: torch.Tensor) -> None:
+    batch_size, num_sentences, num_words, num_triples = triple_mask.shape
     for name, what, size in (
         ("max_sentences", "sentences", num_sentences),
         ("max_sentence_length", "words in a sentence", num_words),
@@ -231,7 +301,6 @@ def _check_sizes(config: IncrementalEncoderConfig, inputs: StoryInputs) -> None:
         limit = getattr(config, name)
         if limit is not None and size > limit:
             raise ValueError(f"The story tensors have room for {size} {what}; `config.{name}` allows {limit}.")
-    batch_size = inputs.word_mask.shape[0]
     is_chain = config.story_encoder == "incremental" and num_sentences > 1
     if is_chain and batch_size * num_words * num_words > _MAX_PAIRS:
         raise ValueError(
@@ -241,7 +310,7 @@ def _check_sizes(config: IncrementalEncoderConfig, inputs: StoryInputs) -> None:
         )
 
 
-def _check_values(config: IncrementalEncoderConfig, inputs: StoryInputs) -> None:
+def _check_values(config: IncrementalEncoderConfig, inputs: HostInputs) -> None:
     _check_range("input_ids", inputs.word_ids[inputs.word_mask], config.vocab_size, "`config.vocab_size`")
     empty = ~inputs.word_mask.flatten(1).any(dim=1)
     if empty.any():
@@ -250,16 +319,41 @@ def _check_values(config: IncrementalEncoderConfig, inputs: StoryInputs) -> None
         raise ValueError("`attention_mask` has a word behind padding: pad sentences on the right.")
     if config.copy:
         _check_copy_ids(config, inputs.word_ids[inputs.word_mask], inputs.copy_ids[inputs.word_mask])
-    if config.knowledge is None and not config.tail_pointer:
-        return
-    heads, relations, tails = inputs.triple_ids[inputs.triple_mask].unbind(-1)
+
+
+def _are_valid_triples(
+    config: IncrementalEncoderConfig,
+    triple_ids: torch.Tensor,
+    triple_mask: torch.Tensor,
+    triple_weights: torch.Tensor,
+    tail_form_ids: torch.Tensor,
+) -> torch.Tensor:
+    """Where `_refuse_triples` would find nothing [B, K, L, N], as a tensor: nobody waits for it yet."""
+    heads, relations, tails = triple_ids.unbind(-1)
+    wrong = (triple_ids < 0).any(dim=-1) | (heads >= config.vocab_size) | (tails >= config.vocab_size)
+    wrong |= relations >= config.num_relations
+    if config.tail_pointer:
+        wrong |= ((tail_form_ids < -1) | (tail_form_ids >= config.vocab_size)).any(dim=-1)
+        wrong |= ~triple_weights.isfinite()
+    return ~(wrong & triple_mask)
+
+
+def _refuse_triples(
+    config: IncrementalEncoderConfig,
+    triple_ids: torch.Tensor,
+    triple_mask: torch.Tensor,
+    triple_weights: torch.Tensor,
+    tail_form_ids: torch.Tensor,
+) -> None:
+    """Say which of the triples is wrong."""
+    heads, relations, tails = triple_ids[triple_mask].unbind(-1)
     _check_range("triple_ids[..., 0] (head)", heads, config.vocab_size, "`config.vocab_size`")
     _check_range("triple_ids[..., 1] (relation)", relations, config.num_relations, "`config.num_relations`")
     _check_range("triple_ids[..., 2] (tail)", tails, config.vocab_size, "`config.vocab_size`")
     if config.tail_pointer:
-        forms = inputs.tail_form_ids[inputs.triple_mask]
+        forms = tail_form_ids[triple_mask]
         _check_range("tail_form_ids", forms[forms != -1], config.vocab_size, "`config.vocab_size`")
-        if not inputs.triple_weights[inputs.triple_mask].isfinite().all():
+        if not triple_weights[triple_mask].isfinite().all():
             raise ValueError("`triple_weights` holds a number that is not finite.")
 
 

@@ -29,7 +29,7 @@ from torch.nn import functional
 from .configuration_incremental_encoder import IncrementalEncoderConfig
 from .copying import PADDING
 from .story_inputs import StoryInputs
-from .tensor_utils import distinct_triples, is_eager_mode, upcast
+from .tensor_utils import DistinctTriples, is_eager_mode, upcast
 
 
 class TailMemory(NamedTuple):
@@ -80,12 +80,12 @@ class TailPointer(nn.Module):
 
     def project_memory(self, states: torch.Tensor, inputs: StoryInputs, embed_tokens: nn.Embedding) -> TailMemory:
         """Memory of a story from the encoder's outputs [B, K, L, C] at its words."""
-        positions, mask = _pack(inputs.triple_mask.flatten(1))
-        index = self._distinct(inputs, embed_tokens)
+        positions, mask = _pack(inputs.triple_mask.flatten(1), inputs.host.num_triples)
+        keys = self._keys(inputs.triples, embed_tokens)
         num_triples = inputs.triple_mask.shape[3]
         heads = self.state_projection(states.flatten(1, 2))  # [B, K * L, D]
         at_heads = _take(heads, positions // num_triples)
-        of_triples = functional.embedding(_take(index[1].flatten(1), positions), index[0])
+        of_triples = functional.embedding(_take(inputs.triples.index.flatten(1), positions), keys)
         ids = _take(inputs.tail_form_ids.flatten(1, 3), positions).masked_fill(~mask.unsqueeze(-1), PADDING)
         if self.is_copying:
             ids = self._without_words_of_story(ids, inputs)
@@ -93,17 +93,14 @@ class TailPointer(nn.Module):
         weights = _take(inputs.triple_weights.flatten(1), positions).masked_fill(~mask, 0.0).to(states.dtype)
         return TailMemory((of_triples + at_heads).tanh(), weights, ids, positions)
 
-    def _distinct(self, inputs: StoryInputs, embed_tokens: nn.Embedding) -> tuple[torch.Tensor, torch.Tensor]:
-        """W_t [e(h) ; e(r) ; e(t)] + b_t of the distinct triples [U, D] of a batch, and the row of each triple."""
-        triples, index = distinct_triples(
-            inputs.triple_ids, inputs.triple_mask, self.embed_relations.num_embeddings, embed_tokens.num_embeddings
-        )
+    def _keys(self, triples: DistinctTriples, embed_tokens: nn.Embedding) -> torch.Tensor:
+        """W_t [e(h) ; e(r) ; e(t)] + b_t of the distinct triples of a batch, [U + 1, D]."""
         # One more, which nothing points to: there may be none.
-        heads, relations, tails = functional.pad(triples, (0, 0, 0, 1)).unbind(-1)
+        heads, relations, tails = functional.pad(triples.ids, (0, 0, 0, 1)).unbind(-1)
         # As one sequence: hooks of the embeddings expect [B, J, E].
         head_vectors, tail_vectors = (embed_tokens(ids.unsqueeze(0)).squeeze(0) for ids in (heads, tails))
         elements = (head_vectors, self.embed_relations(relations), tail_vectors)
-        return self.triple_projection(torch.cat(elements, dim=-1)), index
+        return self.triple_projection(torch.cat(elements, dim=-1))
 
     def _without_words_of_story(self, ids: torch.Tensor, inputs: StoryInputs) -> torch.Tensor:
         """Offered words [B, R, F], with PADDING for those that the story has."""
@@ -170,12 +167,15 @@ def split_probabilities(
     )
 
 
-def _pack(mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Positions [B, R] of the real entries of each row of a mask [B, M], padded; and which of them are real."""
+def _pack(mask: torch.Tensor, counts: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """
+    Positions [B, R] of the real entries of each row of a mask [B, M], padded; and which of them are real. The host
+    knows how many there are in each, counts [B].
+    """
     if not is_eager_mode(mask):
         # How many there are depends on the data: all positions, as they stand.
         return torch.arange(mask.shape[1], device=mask.device).expand_as(mask), mask
-    positions = mask.long().argsort(dim=1, descending=True, stable=True)[:, : max(1, int(mask.sum(dim=1).max()))]
+    positions = mask.long().argsort(dim=1, descending=True, stable=True)[:, : max(1, int(counts.max()))]
     return positions, mask.gather(1, positions)
 
 

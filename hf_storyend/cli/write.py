@@ -242,7 +242,11 @@ def _input_file(name: str, input_format: str | None) -> Iterator[tuple[Path, str
             shutil.copyfileobj(sys.stdin.buffer, copy)
         with path.open("rb") as copy:
             is_json = copy.read(1 << 10).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
-        yield path, input_format or ("jsonl" if is_json else "txt")
+        try:
+            yield path, input_format or ("jsonl" if is_json else "txt")
+        except ValueError as error:
+            # Errors name the file: one that nobody has heard of.
+            raise ValueError(str(error).replace(str(path), "Standard input")) from error
 
 
 def _check_paths(path: Path, output: Path | None) -> None:

@@ -18,9 +18,9 @@ from ..modeling.modeling_incremental_encoder import (
     unstack_state,
 )
 from ..modeling.oov_ids import to_slots
-from ..modeling.story_inputs import StoryInputs
+from ..modeling.story_inputs import StoryInputs, complete_story_inputs
 from ..modeling.tail_pointer import boost_forms
-from ..modeling.tensor_utils import upcast
+from ..modeling.tensor_utils import distinct_triples, upcast
 
 # What the memory of a sentence holds, in the order in which the loop over sentences carries it.
 _MEMORY = ("states", "state_keys", "word_mask", "graph_vectors", "knowledge_keys", "graph_mask")
@@ -98,11 +98,15 @@ class EncoderGraph(nn.Module):
         graph_vectors = has_triples = None
         if encoder.knowledge is not None:
             triple_ids, triple_mask = triples
+            has_triples, config = triple_mask.any(dim=-1), encoder.config
+            triple_ids, triple_mask = triple_ids.unsqueeze(1), triple_mask.unsqueeze(1)
             encoded = encoder.knowledge.encode_story(
-                triple_ids.unsqueeze(1), triple_mask.unsqueeze(1), encoder.embed_tokens
+                distinct_triples(triple_ids, triple_mask, config.num_relations, config.vocab_size),
+                triple_mask,
+                has_triples.unsqueeze(1),
+                encoder.embed_tokens,
             )
             graph_vectors, _ = encoder.knowledge(encoded, 0, states[:, 1:])
-            has_triples = triple_mask.any(dim=-1)
         new = encoder.attention.project_memory(outputs[:, 1:], word_mask, graph_vectors, has_triples)
         has_words = word_mask.any(dim=1)
         after = [
@@ -202,7 +206,8 @@ def _story_inputs(config: IncrementalEncoderConfig, inputs: dict[str, torch.Tens
     triple_ids = inputs.get("triple_ids", word_ids[..., None, None].expand(-1, -1, -1, 1, 3))
     triple_mask = inputs.get("triple_mask", torch.zeros_like(triple_ids[..., 0])).to(torch.bool)
     forms = inputs.get("tail_form_ids", triple_ids[..., 2:])
-    return StoryInputs(
+    return complete_story_inputs(
+        config,
         word_ids,
         word_mask,
         triple_ids,

@@ -101,6 +101,8 @@ def _read_file(path: Path) -> dict[str, Any]:
             values = json.loads(text, object_pairs_hook=_unique_names)
         else:
             values = yaml.load(text, _UniqueNamesLoader)
+    except OSError as error:
+        raise ValueError(f"{path} can't be opened: {error.strerror}.") from error
     except _UNREADABLE as error:
         raise ValueError(f"{path} can't be read: {error}") from error
     if not isinstance(values, dict):

@@ -210,9 +210,9 @@ class TrainingRun:
         """
         if self._update is None or len(self._losses) != len(self._update.tensors):
             raise RuntimeError("Call `run.backward(...)` for every batch of an update, then `run.step()` once.")
-        loss, ending_loss, signal_number = self._gather_losses()
+        loss, ending_loss, signal_number, norm = self._gather_numbers()
         learning_rate = self.recipe.learning_rate_at(self.done)
-        gradient_norm = self._optimizer_step(self._update, loss, learning_rate)
+        gradient_norm = self._optimizer_step(self._update, loss, norm, learning_rate)
         num_stories = self._update.num_stories
         self._update, self._losses = None, []
         epoch_ended = self._advance(loss if gradient_norm is not None else None)
@@ -337,18 +337,22 @@ class TrainingRun:
         place = self.state.step * self.accelerator.num_processes + self.accelerator.process_index
         torch.manual_seed((self.options.seed * 1_000_003 + place) % 2**63)
 
-    def _gather_losses(self) -> tuple[float, float, int]:
-        """Return loss and ending loss of the update over all processes, and the signal that any of them received."""
+    def _gather_numbers(self) -> tuple[float, float, int, float]:
+        """
+        Clip the gradients. Returns loss and ending loss of the update over all processes, the signal that any of them
+        received and the gradient norm: by one copy, as a GPU is waited for at each.
+        """
+        norm = self.accelerator.clip_grad_norm_(self.module.parameters(), self.options.max_grad_norm)
+        norm = norm.full_tensor() if hasattr(norm, "full_tensor") else norm
         losses = torch.stack(self._losses).sum(dim=0)
         signal_number = losses.new_tensor([self.signals.received])
-        numbers = self.accelerator.gather(torch.cat((losses, signal_number)).unsqueeze(0))
-        loss, ending_loss, _ = numbers.mean(dim=0).tolist()
-        return loss, ending_loss, int(numbers[:, 2].max())
+        own = torch.cat((losses, signal_number, norm.detach().to(losses).reshape(1)))
+        numbers = self.accelerator.gather(own.unsqueeze(0)).cpu()
+        loss, ending_loss, _, _ = numbers.mean(dim=0).tolist()
+        return loss, ending_loss, int(numbers[:, 2].max()), float(numbers[self.accelerator.process_index, 3])
 
-    def _optimizer_step(self, update: Update, loss: float, learning_rate: float) -> float | None:
-        """Clip the gradients and update the weights. Returns the norm; None if the update is skipped."""
-        norm = self.accelerator.clip_grad_norm_(self.module.parameters(), self.options.max_grad_norm)
-        norm = float(norm.full_tensor() if hasattr(norm, "full_tensor") else norm)
+    def _optimizer_step(self, update: Update, loss: float, norm: float, learning_rate: float) -> float | None:
+        """Update the weights. Returns the gradient norm; None if the update is skipped."""
         # With fp16, infinite gradients are how the scaler finds its scale.
         scaled = self.accelerator.scaler is not None
         if math.isfinite(loss) and (scaled or math.isfinite(norm)):

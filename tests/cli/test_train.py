@@ -49,7 +49,7 @@ def test_output_of_a_run(trained):
     ("words", "message"),
     [
         (("--max_steps", "0"), "`--max_steps` must be at least 1"),
-        (("--config", "missing.yaml"), "missing.yaml"),
+        (("--config", "missing.yaml"), "missing.yaml can't be opened: No such file or directory."),
         (("--data_dir", "nowhere"), "nowhere has no `config.json`"),
         (("--system", "gpt"), "gpt"),
     ],

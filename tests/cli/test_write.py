@@ -1,7 +1,9 @@
 """`storyend generate` and `storyend explain`, as a person starts them."""
 
+import io
 import json
 import re
+import sys
 
 import pytest
 from small_model import small_model
@@ -157,3 +159,8 @@ def test_endings_are_ranked(storyend):
 
 def test_ranking_needs_an_ending(storyend):
     assert "`--ending` is missing" in storyend("rank", "Mei put a cake in the oven.", code=2).err
+
+
+def test_errors_of_standard_input_name_no_file_that_nobody_has_heard_of(storyend, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"Anna ran.\n\nShe fell.\n")))
+    assert storyend("generate", "--input", "-", code=2).err.startswith("Error: Standard input, line 2: a blank line")

@@ -60,7 +60,7 @@ def test_unmodified_modules():
 
 def test_gathered_and_scattered():
     mask = torch.tensor([[True, False, True], [False, False, True]])
-    tokens = PackedTokens.where(mask)
+    tokens = PackedTokens.where(mask, mask.device)
     numbers = torch.arange(1.0, 13.0).view(2, 3, 2)
     assert tokens.positions.tolist() == [0, 2, 5]
     assert tokens.gather(numbers).tolist() == [[1, 2], [5, 6], [11, 12]]
@@ -68,21 +68,29 @@ def test_gathered_and_scattered():
 
 
 def test_no_token_at_all():
-    tokens = PackedTokens.where(torch.zeros(2, 3, dtype=torch.bool))
+    tokens = PackedTokens.where(torch.zeros(2, 3, dtype=torch.bool), torch.device("cpu"))
     assert len(tokens.positions) == 0
     assert torch.equal(tokens.scatter(torch.ones(0, 4)), torch.zeros(2, 3, 4))
 
 
 def test_every_token_where_control_flow_may_not_depend_on_data():
-    assert len(PackedTokens.where(torch.zeros(2, 3, dtype=torch.bool, device="meta")).positions) == 6
+    mask = torch.zeros(2, 3, dtype=torch.bool, device="meta")
+    assert len(PackedTokens.where(mask, mask.device).positions) == 6
 
 
 def test_distinct_triples():
     ids = torch.tensor([[[[[5, 1, 6], [7, 0, 5]], [[5, 1, 6], [9, 9, 9]]]]])
     mask = torch.tensor([[[[True, True], [True, False]]]])
-    triples, index = distinct_triples(ids, mask, num_relations=10, num_words=10)
-    assert sorted(map(tuple, triples.tolist())) == [(5, 1, 6), (7, 0, 5)], "what is masked is no triple"
-    assert torch.equal(triples[index[mask]], ids[mask])
+    triples = distinct_triples(ids, mask, num_relations=10, num_words=10)
+    distinct = triples.first(int(triples.count))
+    assert distinct.ids.tolist() == [[5, 1, 6], [7, 0, 5]], "what is masked is no triple"
+    assert torch.equal(distinct.ids[distinct.index[mask]], ids[mask])
+    assert distinct.index.max() < 2, "padding points to some triple"
+
+
+def test_no_distinct_triple_where_there_is_none():
+    triples = distinct_triples(torch.ones(2, 3, 3, dtype=torch.long), torch.zeros(2, 3, dtype=torch.bool), 10, 10)
+    assert triples.count == 0 and (triples.index == 0).all()
 
 
 @pytest.mark.parametrize("knowledge", ["graph_attention", "contextual_attention"])
