@@ -69,7 +69,14 @@ def make_batches(
         stories.sort(key=lambda story: max(len(sentence.split()) for sentence in story["context"]))
     starts = [rng.randrange(len(stories) - batch_size + 1) for _ in range(num_batches)]
     return [
-        dict(tokenizer([s["context"] for s in rows], [s["ending"] for s in rows], padding=True, return_tensors="pt"))
+        dict(
+            tokenizer(
+                [s["context"] for s in rows],
+                text_target=[s["ending"] for s in rows],
+                padding=True,
+                return_tensors="pt",
+            )
+        )
         for rows in (stories[start : start + batch_size] for start in starts)
     ]
 

@@ -71,7 +71,7 @@ def test_model_and_card_are_written_and_finished_runs_are_skipped(sources):
 
 def test_the_recipe_of_the_package_s_model_is_valid():
     recipe = yaml.safe_load((EXAMPLES / "default_model.yaml").read_text())
-    assert [run["system"] for run in recipe["runs"]] == ["ie-copy", *["ie-copy-tails"] * 4]
+    assert [run["system"] for run in recipe["runs"]] == ["ie-copy", *["ie-copy-tails"] * 5]
     for run in recipe["runs"]:
         settings = {**recipe["shared"], **run}
         settings.pop("stop_after", None)

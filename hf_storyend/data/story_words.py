@@ -57,5 +57,11 @@ def add_held_out_columns(tokenised: Dataset, held_out: HeldOutWeights) -> Datase
     return tokenised
 
 
+def add_empty_held_out_columns(tokenised: Dataset) -> Dataset:
+    """Add the same columns to stories that triples were not counted over."""
+    nothing = np.empty(0, dtype=np.int32)
+    return add_held_out_columns(tokenised, HeldOutWeights(nothing, nothing, nothing, nothing))
+
+
 def _lengths(lists: Any) -> np.ndarray:
     return np.diff(lists.offsets.to_numpy())

@@ -91,7 +91,9 @@ def _gains(model: Any, tokenizer: IncrementalEncoderTokenizer, story: dict[str, 
     tail = tokenizer.convert_tokens_to_ids(triple[2])
     scores = []
     for triples in (None, [triple]):
-        batch = tokenizer([story["context"]], [story["ending"]], triples=triples, return_tensors="pt").to(model.device)
+        batch = tokenizer([story["context"]], text_target=[story["ending"]], triples=triples, return_tensors="pt").to(
+            model.device
+        )
         labels = batch.pop("labels")
         decoder_input_ids = model.prepare_decoder_input_ids_from_labels(labels)
         logits = model(**batch, decoder_input_ids=decoder_input_ids, use_cache=False).logits

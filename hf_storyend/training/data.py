@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import datasets
-import numpy as np
 from accelerate import PartialState
 from datasets import Dataset, DatasetDict, concatenate_datasets
 
@@ -18,9 +17,8 @@ from ..data.prepare import prepare
 from ..data.sources import data_sources
 from ..data.stories import load_stories
 from ..data.story_tables import load_saved_dataset
-from ..data.story_words import add_held_out_columns
+from ..data.story_words import add_empty_held_out_columns
 from ..files import file_digest
-from ..knowledge.story_lift import HeldOutWeights
 from ..modeling import IncrementalEncoderTokenizer
 from .options import TrainingOptions
 
@@ -76,9 +74,7 @@ class TrainingData:
             extra = tokenise_stories(load_stories(path, split="train"), self.tokenizer)["train"]
         train = self.tokenised["train"]
         if "held_out_weights" in train.column_names:
-            # Triples were counted without these stories.
-            nothing = np.empty(0, dtype=np.int32)
-            extra = add_held_out_columns(extra, HeldOutWeights(nothing, nothing, nothing, nothing))
+            extra = add_empty_held_out_columns(extra)
         both = concatenate_datasets([train, extra.select_columns(train.column_names).cast(train.features)])
         both._fingerprint = _fingerprint_of(train._fingerprint, file_digest(path))
         return replace(self, tokenised=DatasetDict({**self.tokenised, "train": both}))
