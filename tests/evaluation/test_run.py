@@ -187,6 +187,7 @@ def launch(folder: Path, *command: str) -> str:
     return result.stdout
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_result_of_one(folder):
     """Nine stories in batches of four: in the last one both processes get the same story."""
     arguments = [str(EXAMPLE), "--model", "prepared", "--data_dir", "nine.jsonl", "--batch_size", "4", "--ablations"]

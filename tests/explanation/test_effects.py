@@ -92,6 +92,7 @@ def test_more_parts_than_fit_a_batch(make_system, tokenizer, story):
     assert abs(found[-1]["effect"]) > 1e-9
 
 
+@pytest.mark.slow
 def test_parts_of_long_stories_are_removed_few_at_a_time(make_system, tokenizer):
     """Memory does not grow with the square of the number of sentences."""
     model, sizes = make_system("ie-msa-ga"), []

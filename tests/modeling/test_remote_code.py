@@ -150,6 +150,7 @@ print(json.dumps(endings))
 """
 
 
+@pytest.mark.slow
 def test_round_trip_of_every_system_without_the_package(tokenizer, tmp_path):
     models, expected = {}, {}
     for name, system in SYSTEMS.items():

@@ -171,6 +171,7 @@ def test_errors_and_logs_of_training(capsys):
     assert SHOWN in err and not DANGEROUS.search(err)
 
 
+@pytest.mark.slow
 def test_a_vocabulary_of_escapes(tmp_path):
     """The whole command, with a model that can write nothing else."""
     words = ["<unk>", "<pad>", "<s>", "</s>", "\x1b[2J", "\x9b31m", "\u202elive"]

@@ -194,6 +194,7 @@ def start_pair(options: TrainingOptions, then: Callable[[], None] | None = None)
     return [start_run(options, before=Rank(rank, 2, port, then if rank else None)) for rank in range(2)]
 
 
+@pytest.mark.slow
 def test_two_processes_stop_together_and_resume_bit_exactly(prepared, tmp_path):
     """A cluster's SIGTERM may reach one of them first; both stop after the same update."""
     settings = {"per_device_train_batch_size": 3, "save_steps": 100}
