@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 # Copied as they are: numbers and pictures only.
 _COPIED = ("comparison.json", "comparison.md", "comparison.png", "curves.png")
 _CURVES = "curves.json"
-_PATHS = ("data_dir", "output_dir", "model_name_or_path")
+_PATHS = ("data_dir", "output_dir", "model_name_or_path", "extra_stories")
 # Options that say where a run wrote and what it printed, not what it trained.
 _NOT_SHOWN = (
     *_PATHS,

@@ -25,6 +25,7 @@ LOG = "train_log.jsonl"
 PUBLISHED = "published.json"
 # Options that change neither weights nor numbers; data, precision and batch size are told by the run's identity.
 _FREE = {
+    "extra_stories",
     *("output_dir", "data_dir", "resume_from_checkpoint", "save_steps", "save_total_limit", "logging_steps"),
     *("report_to", "run_name", "num_sample_endings", "dataloader_num_workers", "per_device_eval_batch_size"),
     *("mixed_precision", "per_device_train_batch_size", "torch_compile", "torch_compile_mode"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -46,6 +47,7 @@ class RunFacts:
         knowledge: Names of the knowledge files; None if they are not recorded.
         vectors: Name of the file of word vectors, "" if there was none; None if it is not recorded.
         minutes: Minutes of each run that the weights come from, first one first; None for one that is not recorded.
+        extra_stories: Name of the file of further training stories; None if there was none.
     """
 
     is_known: bool
@@ -54,6 +56,7 @@ class RunFacts:
     knowledge: tuple[str, ...] | None
     vectors: str | None
     minutes: tuple[float | None, ...]
+    extra_stories: str | None = None
 
     @classmethod
     def of(cls, run: Mapping[str, Any]) -> RunFacts:
@@ -61,9 +64,12 @@ class RunFacts:
         sources, earlier = run.get("sources"), run.get("earlier_runs")
         all_runs = [*(earlier if isinstance(earlier, list) else ()), run] if run else []
         minutes = tuple(_number(one.get("minutes")) if isinstance(one, Mapping) else None for one in all_runs)
+        options = run.get("options")
+        extra_path = options.get("extra_stories") if isinstance(options, Mapping) else None
+        extra = os.path.basename(str(extra_path)) if extra_path else None
         if not isinstance(sources, Mapping):
             name = _EMBEDDED if _used_embedded_stories(run) else run.get("data")
-            return cls(bool(run), _text(name), None, () if name == _EMBEDDED else None, None, minutes)
+            return cls(bool(run), _text(name), None, () if name == _EMBEDDED else None, None, minutes, extra)
         counts = sources.get("num_stories")
         return cls(
             True,
@@ -72,6 +78,7 @@ class RunFacts:
             tuple(map(str, sources.get("conceptnet") or ())),
             _text(sources.get("glove")) or "",
             minutes,
+            extra,
         )
 
     @property
@@ -109,7 +116,7 @@ class RunFacts:
         """Licence for the Hub's metadata: that of what is in the repository; None where nobody said."""
         if self.uses_conceptnet:
             return "cc-by-sa-4.0"
-        is_own = self.is_embedded and not self.knowledge and not self.vectors
+        is_own = self.is_embedded and not (self.knowledge or self.vectors or self.extra_stories)
         return "apache-2.0" if is_own else None
 
     def training_time(self) -> str:
@@ -128,7 +135,8 @@ class RunFacts:
         """Return a bullet for each source of the data."""
         if not self.is_known:
             return ["**Stories, knowledge, word vectors**: there is no training run that tells."]
-        return [line for line in (*self._story_lines(), self._knowledge_line(), self._vector_line()) if line]
+        lines = (*self._story_lines(), self._extra_line(), self._knowledge_line(), self._vector_line())
+        return [line for line in lines if line]
 
     def _story_lines(self) -> Sequence[str]:
         if self.is_embedded and not self.knowledge:
@@ -138,6 +146,14 @@ class RunFacts:
         if self.is_roc:
             return [_ROC_STORIES]
         return [f"**Stories**: {_quoted(self.stories)}. The run does not say whose they are, nor their licence."]
+
+    def _extra_line(self) -> str:
+        if self.extra_stories is None:
+            return ""
+        return (
+            f"**Further stories**: {_quoted(self.extra_stories)}. The run does not say who wrote them: if a "
+            "teacher did, name it and its licence here."
+        )
 
     def _knowledge_line(self) -> str:
         if self.knowledge is None:

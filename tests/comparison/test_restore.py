@@ -65,3 +65,21 @@ def test_rows_of_other_options_or_data_are_refused(elsewhere, training, publishe
 def test_a_directory_without_rows_is_refused(elsewhere, training, tmp_path):
     with pytest.raises(ValueError, match="no comparison was published there"):
         compare(replace(elsewhere, published=str(tmp_path)), training)
+
+
+@pytest.mark.parametrize("place", ["here", "there"])
+def test_rows_with_further_stories_are_published_without_their_place(training, tmp_path, data, place):
+    """The content of the file decides whether a row is another machine's, and not where it lies."""
+    extra = tmp_path / "one" / "extra.jsonl"
+    extra.parent.mkdir()
+    extra.write_text(json.dumps({"context": ["The river was frozen."], "ending": "They skated home."}) + "\n")
+    options = ComparisonOptions("seq2seq", output_dir=str(tmp_path / "out"), max_stories=3, bootstrap_samples=0)
+    with_export = replace(options, export_dir=str(tmp_path / "published"))
+    first = compare(with_export, replace(training, extra_stories=str(extra)))
+    assert str(tmp_path) not in (tmp_path / "published" / "rows" / "seq2seq" / "metrics.json").read_text()
+    if place == "there":
+        extra = extra.rename(tmp_path / "moved.jsonl")
+    other = replace(options, output_dir=str(tmp_path / "again"), published=str(tmp_path / "published"))
+    again = compare(other, replace(training, extra_stories=str(extra)))
+    assert again["systems"]["seq2seq"]["metrics"] == first["systems"]["seq2seq"]["metrics"]
+    assert not list((tmp_path / "again").rglob("*.safetensors"))

@@ -14,6 +14,7 @@ from hf_storyend.evaluation.gender_swap_result import GenderSwap
 from hf_storyend.evaluation.notes import note_evaluation
 from hf_storyend.hub import render_card, render_card_of
 from hf_storyend.hub.card import card_of, render_published_card, write_system_cards
+from hf_storyend.hub.run_facts import RunFacts
 from hf_storyend.pretrained import EXAMPLE_STORIES
 from hf_storyend.systems import SYSTEMS
 
@@ -265,3 +266,12 @@ def test_the_code_of_a_card_runs_in_gradio(folder, monkeypatch):
     finally:
         names["app"].close()
     assert told == names["write"]("Tom opened the window.")[0]["ending"]
+
+
+def test_further_training_stories_are_named_and_no_licence_is_taken_for_granted():
+    sources = {"stories": "embedded", "conceptnet": [], "glove": None, "num_stories": {"train": 594}}
+    plain = RunFacts.of({"sources": sources, "minutes": 1.0, "options": {"extra_stories": None}})
+    extended = RunFacts.of({"sources": sources, "minutes": 1.0, "options": {"extra_stories": "/home/me/taught.jsonl"}})
+    assert plain.licence == "apache-2.0" and extended.licence is None
+    (line,) = [line for line in extended.describe_sources() if "Further stories" in line]
+    assert "`taught.jsonl`" in line and "/home" not in line and len(plain.describe_sources()) == 1
